@@ -1,0 +1,149 @@
+/* memory.h - the memory store: a sharded hash table whose readers take no lock.
+ *
+ * Readers are inside a section (an epoch scheme, see store/epoch.h): they follow published pointers and write nothing
+ * that another thread reads, but for the visited mark, which is stored only if unset. Writers hold the lock of the
+ * key's shard. An entry is immutable once published; to replace it is to publish another and retire the first, which
+ * is freed when no reader can hold it. Each shard evicts by itself within its part of `max_bytes`.
+ *
+ * A reader that finds nothing while its shard's table is being enlarged may have been led astray: absence is certain
+ * only under the lock. That costs nothing, since whoever misses looks again under the lock anyway.
+ */
+#ifndef STORE_MEMORY_H
+#define STORE_MEMORY_H
+
+#include "store/store.h"
+
+#define MEMORY_SHARDS 64u /* one bit each in a mask of 64 */
+#define MEMORY_INLINE_MAX 4096u /* larger values live in a blob */
+
+struct memory;
+struct memory_reader;
+
+struct memory_config {
+	const struct hg_allocator *allocator; /* borrowed for the store's life; NULL: the C library's */
+	int64_t max_bytes;                    /* everything that the store accounts for; at least 1 MiB */
+	uint64_t seed;                        /* secret; of the hash */
+	uint32_t spaces;                      /* 1 to 16 */
+};
+
+/* At most 64 bytes; key and value follow in one block (a large value is in a blob). */
+struct entry {
+	_Atomic(struct entry *) next;
+	uint64_t hash;
+	int64_t fresh_until_us;
+	int64_t dead_at_us;
+	uint32_t early_us, scale_us, cost_us;
+	uint32_t value_bytes;
+	uint32_t key_bytes;
+	uint16_t gate;
+	uint8_t space;
+	uint8_t flags; /* enum entry_flag; immutable */
+	_Atomic uint8_t visited;
+	/* the eviction queue's part, private to the store, follows here within the 64 bytes */
+};
+
+enum entry_flag {
+	ENTRY_BLOB = 1,    /* the value is behind a blob pointer */
+	ENTRY_ABSENCE = 2, /* the origin has no such row */
+	ENTRY_FLIGHT = 4,  /* the value ended a flight (only such a value is refreshed early) */
+};
+
+enum hg_err memory_create(const struct memory_config *config, struct memory **out_memory) HG_MUST_USE;
+void memory_destroy(struct memory *memory); /* no reader may be left */
+
+/* One for each thread that reads; not shared between threads. */
+enum hg_err memory_reader_create(struct memory *memory, struct memory_reader **out_reader) HG_MUST_USE;
+void memory_reader_destroy(struct memory_reader *reader);
+
+/* A section: short, not nested, no blocking inside. Everything found inside is borrowed until its end. */
+void memory_read_begin(struct memory_reader *reader);
+void memory_read_end(struct memory_reader *reader);
+
+struct key memory_key(const struct memory *memory, struct hg_bytes bytes, uint8_t space);
+
+/* The entry of `key`, whatever its times, or NULL. Inside a section or under the shard's lock. Sets the visited mark
+ * if unset. Cost: one chain, 3-5 ns for a hot key. */
+const struct entry *memory_find(struct memory *memory, const struct key *key);
+
+static inline enum store_state entry_state(const struct entry *entry, int64_t now_us)
+{
+	if (entry == NULL || now_us >= entry->dead_at_us)
+		return STORE_ABSENT;
+	return now_us < entry->fresh_until_us ? STORE_FRESH : STORE_STALE;
+}
+
+struct hg_bytes entry_key(const struct entry *entry);
+struct hg_bytes entry_value(const struct entry *entry);
+
+/* The blob behind a large value, without a reference of the caller's; NULL where the value is inline. Inside a section
+ * blob_ref() on it is safe. */
+struct blob *entry_blob(const struct entry *entry);
+
+/* Shard of a key, as a mask of one bit; masks are joined with `|`. */
+static inline uint64_t memory_mask(const struct key *key)
+{
+	return (uint64_t)1 << (key->hash >> 58);
+}
+#define MEMORY_MASK_ALL UINT64_MAX
+
+/* Locks every shard in `mask`, lowest first. Not recursive. */
+void memory_lock(struct memory *memory, uint64_t mask);
+void memory_unlock(struct memory *memory, uint64_t mask);
+
+struct memory_put {
+	struct hg_bytes value; /* copied, unless `blob` is given */
+	struct blob *blob;     /* or NULL; a reference is taken by the store; its bytes are the value */
+	struct store_times times;
+	uint16_t gate;
+	uint8_t flags; /* ENTRY_ABSENCE, ENTRY_FLIGHT */
+};
+
+/* Under the lock. Stores, replacing what is there and evicting others as needed. Lends the new entry until the lock is
+ * given back. Fails with HG_ERR_LIMIT (cannot fit even in an empty shard) or HG_ERR_MEMORY; then nothing changed. */
+enum hg_err memory_put(struct memory *memory, const struct key *key, const struct memory_put *put, int64_t now_us,
+                       const struct entry **out_entry) HG_MUST_USE;
+
+/* Under the lock. The same value under other times (copies a small value, shares a large one). */
+enum hg_err memory_restamp(struct memory *memory, const struct entry *entry, const struct store_times *times,
+                           int64_t now_us, const struct entry **out_entry) HG_MUST_USE;
+
+/* Under the lock. */
+void memory_remove(struct memory *memory, const struct entry *entry);
+
+/* Under all locks. `space` or STORE_SPACE_ALL. */
+void memory_flush(struct memory *memory, uint8_t space);
+
+/* Visits entries (whatever their times) of about `count` buckets from `cursor` on; returns the next cursor, 0 at the
+ * end. Whatever is there from the first call to the last is visited at least once, also while the tables grow. `held`:
+ * the mask of locks that the caller holds already; others are taken one at a time, and the visit is made under them. */
+uint64_t memory_scan(struct memory *memory, uint64_t cursor, uint64_t held, uint32_t count,
+                     void (*visit)(void *arg, const struct entry *entry), void *arg);
+
+/* A random entry or NULL; under the locks `held` or taking one at a time; `visit` is called at most once. */
+void memory_random(struct memory *memory, uint64_t dice, uint64_t held,
+                   void (*visit)(void *arg, const struct entry *entry), void *arg);
+
+/* Removes what is past its hard expiry, looking at about `budget` entries; frees retired entries. Locks by itself.
+ * Returns when to be called again. */
+int64_t memory_tick(struct memory *memory, int64_t now_us, uint32_t budget);
+
+struct memory_stats {
+	int64_t bytes, bytes_max;     /* by the store's own accounting: entries, tables, retired entries */
+	uint64_t entries, tables_bytes, retired;
+	uint64_t evicted, expired;    /* since the start */
+	uint64_t keys[16], expires[16]; /* per space; entries not yet swept included */
+};
+void memory_stats(struct memory *memory, struct memory_stats *out_stats);
+
+/* Live-setting of the limit (CONFIG SET maxmemory): shrinks gradually, by memory_tick. */
+void memory_set_max_bytes(struct memory *memory, int64_t max_bytes);
+
+/* Walks everything under all locks and asserts the invariants: accounting equals the sum of its parts, every entry is
+ * in the bucket of its hash and once in its queue. For tests and the lab. */
+void memory_check(struct memory *memory);
+
+/* The store interface over a memory store. Borrows `memory`; `submit` takes the locks it needs by itself and calls
+ * `done` inside the call, with the key's lock held (so that `found` stays valid). */
+struct store memory_store(struct memory *memory);
+
+#endif
