@@ -9,7 +9,7 @@
 #include "base/dice.h"
 #include "base/heap.h"
 #include "base/list.h"
-#include "store/store.h"
+#include "base/key.h"
 
 enum gate_mode { GATE_HOLD, GATE_OBSERVE, GATE_OFF };
 enum gate_early { GATE_EARLY_OFF, GATE_EARLY_XFETCH, GATE_EARLY_WINDOW };
@@ -101,10 +101,10 @@ int64_t gate_blocked_after_us(const struct gate *gate);
  * jitter drawn from `dice`, grace and the early window (design 3, rules 10 and 11; Vattani et al. 2015, section 3).
  * `refresh` false leaves the early window out (a value that ended no flight). */
 void gate_times(const struct gate_policy *policy, int64_t ttl_us, int64_t cost_us, bool refresh, struct dice *dice,
-                int64_t now_us, struct store_times *out_times);
+                int64_t now_us, struct times *out_times);
 
 /* The draw of an ask inside the early window: is this one chosen? Only to be called when now_us >= fresh_until_us -
  * early_us. */
-bool gate_early_draw(const struct store_times *times, double unit, int64_t now_us);
+bool gate_early_draw(const struct times *times, double unit, int64_t now_us);
 
 #endif

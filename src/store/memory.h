@@ -65,11 +65,11 @@ struct key memory_key(const struct memory *memory, struct hg_bytes bytes, uint8_
  * if unset. Cost: one chain, 3-5 ns for a hot key. */
 const struct entry *memory_find(struct memory *memory, const struct key *key);
 
-static inline enum store_state entry_state(const struct entry *entry, int64_t now_us)
+static inline enum freshness entry_state(const struct entry *entry, int64_t now_us)
 {
 	if (entry == NULL || now_us >= entry->dead_at_us)
-		return STORE_ABSENT;
-	return now_us < entry->fresh_until_us ? STORE_FRESH : STORE_STALE;
+		return ABSENT;
+	return now_us < entry->fresh_until_us ? FRESH : STALE;
 }
 
 struct hg_bytes entry_key(const struct entry *entry);
@@ -93,7 +93,7 @@ void memory_unlock(struct memory *memory, uint64_t mask);
 struct memory_put {
 	struct hg_bytes value; /* copied, unless `blob` is given */
 	struct blob *blob;     /* or NULL; a reference is taken by the store; its bytes are the value */
-	struct store_times times;
+	struct times times;
 	uint16_t gate;
 	uint8_t flags; /* ENTRY_ABSENCE, ENTRY_FLIGHT */
 };
@@ -104,7 +104,7 @@ enum hg_err memory_put(struct memory *memory, const struct key *key, const struc
                        const struct entry **out_entry) HG_MUST_USE;
 
 /* Under the lock. The same value under other times (copies a small value, shares a large one). */
-enum hg_err memory_restamp(struct memory *memory, const struct entry *entry, const struct store_times *times,
+enum hg_err memory_restamp(struct memory *memory, const struct entry *entry, const struct times *times,
                            int64_t now_us, const struct entry **out_entry) HG_MUST_USE;
 
 /* Under the lock. */

@@ -9,14 +9,7 @@
 #define STORE_STORE_H
 
 #include "base/blob.h"
-#include "base/bytes.h"
-
-/* A key as every part of the program names it. `hash` is hash_key(key, space, the store's seed). */
-struct key {
-	struct hg_bytes bytes;
-	uint64_t hash;
-	uint8_t space; /* which database; 0 in the library */
-};
+#include "base/key.h"
 
 enum store_kind {
 	STORE_LOOK,       /* what is there? -> state, value, times */
@@ -28,12 +21,6 @@ enum store_kind {
 
 #define STORE_SPACE_ALL 255
 
-enum store_state {
-	STORE_ABSENT, /* nothing, or past its hard expiry */
-	STORE_FRESH,  /* before its soft expiry */
-	STORE_STALE,  /* past its soft expiry, before its hard one */
-};
-
 enum store_status {
 	STORE_OK,
 	STORE_FULL,     /* the value does not fit within the limits; nothing changed */
@@ -41,21 +28,12 @@ enum store_status {
 	STORE_CANCELED, /* the store is being closed; nothing is known */
 };
 
-/* The times of a value. All instants monotonic. */
-struct store_times {
-	int64_t fresh_until_us; /* soft expiry; HG_NEVER: none */
-	int64_t dead_at_us;     /* hard expiry, never before fresh_until_us */
-	uint32_t early_us;      /* length of the window before fresh_until_us in which an early refresh may be chosen; 0: off */
-	uint32_t scale_us;      /* beta * cost for the draw in that window; 0: the first ask in the window is chosen */
-	uint32_t cost_us;       /* how long the load took that made the value; saturated */
-};
-
 struct store_op {
 	/* in */
 	enum store_kind kind;
 	struct key key;            /* borrowed until `done` */
 	struct hg_bytes value;     /* PUT: borrowed until `done` */
-	struct store_times times;  /* PUT */
+	struct times times;  /* PUT */
 	uint16_t gate;             /* PUT: number of the gate that covers the key, for counters */
 	bool absence;              /* PUT: the origin has no such row; the value is empty */
 	int64_t now_us;
@@ -63,9 +41,9 @@ struct store_op {
 	void *owner; /* the submitter's, untouched */
 	/* out, valid inside `done` */
 	enum store_status status;
-	enum store_state state;      /* LOOK */
+	enum freshness state;      /* LOOK */
 	struct hg_bytes found;       /* LOOK: borrowed until `done` returns */
-	struct store_times found_times; /* LOOK */
+	struct times found_times; /* LOOK */
 	bool found_absence;          /* LOOK */
 	bool was_there;              /* INVALIDATE, PURGE: a value that could be served had been there */
 };
