@@ -23,7 +23,7 @@ static inline int64_t sat_sub(int64_t one, int64_t two)
 	if (one == HG_NEVER)
 		return HG_NEVER;
 	if (__builtin_sub_overflow(one, two, &difference))
-		return one > 0 ? HG_NEVER : INT64_MIN;
+		return one >= 0 ? HG_NEVER : INT64_MIN;
 	return difference;
 }
 
