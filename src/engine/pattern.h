@@ -9,11 +9,14 @@
 
 #define PATTERN_CAPTURES_MAX 16u
 #define PATTERN_PARTS_MAX 64u
+#define PATTERN_BYTES_MAX 1024u
 
 struct pattern;
 
-/* Compiles `text`, which is copied. On HG_ERR_ARGUMENT `out_fault` names the fault and its place: unclosed brace, empty or
- * repeated name, a character other than [A-Za-z0-9_] in a name, two wildcards side by side, too many parts. */
+/* Compiles `text`, which is copied. On HG_ERR_ARGUMENT `out_fault` names the fault and its place: an empty or too long
+ * text, an unclosed or lone brace, an empty or repeated name, a character other than [A-Za-z0-9_] in a name, two
+ * wildcards side by side (where one ends and the next begins would be anybody's guess), too many parts. Borrows
+ * `allocator` for the pattern's life. */
 enum hg_err pattern_create(const struct hg_allocator *allocator, struct hg_bytes text, struct pattern **out_pattern,
                            struct hg_fault *out_fault) HG_MUST_USE;
 void pattern_destroy(struct pattern *pattern);
@@ -26,5 +29,12 @@ const char *pattern_capture_name(const struct pattern *pattern, uint32_t i);
 /* Does the whole of `key` match? With `captures` not NULL (room for PATTERN_CAPTURES_MAX) they are filled, borrowed
  * from `key`. Cost: linear for patterns without `*`, at most key length times parts with. */
 bool pattern_match(const struct pattern *pattern, struct hg_bytes key, struct hg_bytes *captures);
+
+/* Do both read the same, but for the names of their captures? Then they match the same keys. */
+bool pattern_same(const struct pattern *one, const struct pattern *two);
+
+/* Does `wide` take everything that `narrow` matches? A judgement for advice, by trying typical keys of `narrow`: never
+ * false where it is so, seldom true where it is not. */
+bool pattern_covers(const struct pattern *wide, const struct pattern *narrow);
 
 #endif
