@@ -156,7 +156,8 @@ class Server:
             text = log.read()
         found = SANITIZER_WORDS.search(text)
         if found:
-            raise AssertionError(f"{self.name} reported:\n{text[found.start():found.start() + 6000].decode(errors='replace')}")
+            report = text[found.start():found.start() + 6000].decode(errors="replace")
+            raise AssertionError(f"{self.name} reported:\n{report}")
         if self.process.returncode != 0 and not self.may_fail:
             raise AssertionError(f"{self.name} ended with {self.process.returncode}:\n{self.log()[-4000:]}")
 

@@ -1,7 +1,7 @@
 """A tiny RESP client on a raw socket: it sends exactly what a test says and tells exactly what came back, and when.
 
-Replies become: bulk string -> bytes, simple string -> str, integer -> int, null -> None, array or set -> list, map -> dict,
-double -> float, boolean -> bool, error -> Error (a value, never raised). Pushes are put aside in `pushes`.
+Replies become: bulk string -> bytes, simple string -> str, integer -> int, null -> None, array or set -> list,
+map -> dict, double -> float, boolean -> bool, error -> Error (a value, never raised). Pushes are put aside in `pushes`.
 Not thread-safe: one connection, one thread, but for `close`.
 """
 
@@ -118,7 +118,7 @@ class Connection:
             return value, time.monotonic()
 
     def silent_for(self, seconds):
-        """True when no reply comes for that long: how a test says "this one is held". A reply that does come is kept."""
+        """True when no reply comes for that long: how a test says "this one is held". One that does come is kept."""
         if self.position < len(self.buffer):
             return False
         ready, _, _ = select.select([self.socket], [], [], seconds)
@@ -208,7 +208,7 @@ class Connection:
         if len(self.buffer) < end + 2:
             raise _Short()
         blob = bytes(self.buffer[self.position:end])
-        assert self.buffer[end:end + 2] == b"\r\n", "a bulk string does not end with CR LF: the stream is desynchronised"
+        assert self.buffer[end:end + 2] == b"\r\n", "a bulk string without CR LF at its end: the stream is out of step"
         self.position = end + 2
         return blob
 
