@@ -82,30 +82,41 @@ enum resp_type {
 	RESP_PUSH = '>',
 };
 
-/* One node of a reply, in the order of the wire: an aggregate, then its children. `$-1` and `*-1` come as RESP_NULL. */
+/* One node of a reply, in the order of the wire: an aggregate, then its children. `$-1` and `*-1` come as RESP_NULL. An
+ * attribute and its children stand before the node that they describe, and are counted as no child of its parent. */
 struct resp_token {
 	enum resp_type type;
 	int64_t number;        /* integer, boolean; aggregates: how many children follow (a map of n has 2 n) */
-	struct hg_bytes bytes; /* strings, errors, doubles and big numbers as written; borrowed from the buffer */
+	struct hg_bytes bytes; /* strings, errors, doubles and big numbers as written (a verbatim string with its
+				* "txt:"); borrowed from the buffer; else empty */
 };
 
-#define RESP_DEPTH_MAX 32u
+#define RESP_DEPTH_MAX 32u                    /* aggregates within one another, one less */
+#define RESP_LINE_MAX 65536u                  /* bytes of a simple string or error */
+#define RESP_CHILDREN_MAX (UINT64_C(1) << 32) /* pairs or elements of one aggregate */
+
+/* Finds the end of a reply that arrives in pieces, looking at each byte once, at a bulk string's not at all. Zero it
+ * before each reply; `input` begins where the reply does. */
+struct resp_skip {
+	uint64_t at;   /* bytes passed so far; after RESP_DONE the reply's length */
+	uint64_t need; /* after RESP_MORE: no progress before `input` holds so many bytes */
+	/* private */
+	uint64_t scanned;              /* no line end before it */
+	uint64_t left[RESP_DEPTH_MAX]; /* children still to come at each level; level 0 is the reply itself */
+	uint32_t depth;
+	bool begun;
+};
+
+/* RESP_WRONG: `*out_error` is what is wrong with the frame at `at`, a constant text; the connection has no further use,
+ * for where the next reply begins is not known. A bulk string longer than `bulk_bytes_max` is refused at its length. */
+enum resp_status resp_reply_skip(struct resp_skip *skip, struct hg_bytes input, uint64_t bulk_bytes_max,
+				 const char **out_error);
 
 /* Reads a whole reply (or push) from the start of `input` as tokens. `*out_len` tokens are written to `tokens`; where
  * `room` is too small: RESP_WRONG with "too many elements". Attributes come as tokens too. `*out_used` bytes belong to
  * it. Restarts from the beginning at each call: give it whole buffers or use resp_reply_skip first. */
 enum resp_status resp_reply_read(struct hg_bytes input, struct resp_token *tokens, size_t room, size_t *out_len,
 				 size_t *out_used, const char **out_error);
-
-/* Finds the end of a reply that arrives in pieces, looking at each byte once. Zero it before each reply. */
-struct resp_skip {
-	uint64_t at; /* bytes passed so far; after RESP_DONE the reply's length */
-	uint64_t left[RESP_DEPTH_MAX];
-	uint32_t depth;
-	bool begun;
-};
-enum resp_status resp_reply_skip(struct resp_skip *skip, struct hg_bytes input, uint64_t bulk_bytes_max,
-				 const char **out_error);
 
 /* ---- writing -------------------------------------------------------------------------------------------------- */
 

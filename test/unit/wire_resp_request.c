@@ -63,7 +63,7 @@ static void read_stream(struct story *story, struct hg_bytes stream, const struc
 		if (status == RESP_MORE)
 			end = advance(stream.len - end, cut(self)) + end;
 		view_len = end - begin;
-		view = malloc(view_len + 1);
+		view = (unsigned char *)malloc(view_len + 1) + 1; /* so the block ends where the view does */
 		memcpy(view, (const char *)stream.at + begin, view_len);
 		status = resp_request_read(&request, (struct hg_bytes){view, view_len}, limits, unauthenticated);
 		if (status == RESP_DONE) {
@@ -79,7 +79,7 @@ static void read_stream(struct story *story, struct hg_bytes stream, const struc
 		} else {
 			assert_true(request.need > view_len);
 		}
-		free(view);
+		free(view - 1);
 	}
 	if (status == RESP_MORE && begin < stream.len)
 		tell(story, "...");
