@@ -31,19 +31,20 @@ done
 for source in test/fuzz/*.c; do
 	[ -e "$source" ] || { echo "no fuzzer in test/fuzz"; break; }
 	name=$(basename "$source" .c)
-	seeds=
+	seeds= said=$folder/$name.log
 	[ -d "test/fuzz/corpus/$name" ] && seeds=test/fuzz/corpus/$name
 	mkdir -p "$folder/corpus/$name"
 	limits="-max_total_time=$seconds -max_len=65536 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1"
+	limits="$limits -artifact_prefix=$folder/found/$name-"
 	if "$clang" $flags -fsanitize=fuzzer "$source" $objects -o "$folder/$name" -lxxhash -lconfuse -lm -lpthread &&
-		"$folder/$name" $limits -artifact_prefix="$folder/found/$name-" "$folder/corpus/$name" $seeds \
-			>"$folder/$name.log" 2>&1; then
+		"$folder/$name" $limits "$folder/corpus/$name" $seeds >"$said" 2>&1
+	then
 		passed=$((passed + 1))
-		echo "ok     fuzz.$name ($(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$name.log") inputs)"
+		echo "ok     fuzz.$name ($(sed -n 's/^stat::number_of_executed_units: *//p' "$said") inputs)"
 	else
 		failed=$((failed + 1))
 		echo "FAILED fuzz.$name"
-		tail -n 40 "$folder/$name.log" 2>/dev/null
+		tail -n 40 "$said" 2>/dev/null
 	fi
 done
 echo "$passed passed, $failed failed"

@@ -5,9 +5,9 @@
 
 Each test gets what its parameters name: `daemon` (a herdgate with the text of @with_config), `start` (a function that
 starts more of them: start(config=None, arguments=())), `redis` (a redis-server), `origin` (a counting database),
-`proxy` (a proxy before `daemon`), `folder` (a temporary folder). All of it is its own and is stopped after it. Two files
-run side by side at most, the tests of one file one after the other. Prints a line for each test, then the reasons of
-skips and failures, then one line `N passed, N failed`, and exits 0 only if none failed.
+`proxy` (a proxy before `daemon`), `folder` (a temporary folder). All of it is its own and is stopped after it. Two
+files run side by side at most, the tests of one file one after the other. Prints a line for each test, then the reasons
+of skips and failures, then one line `N passed, N failed`, and exits 0 only if none failed.
 """
 
 import argparse

@@ -1,0 +1,13 @@
+"""phpredis (a process for each asker), a connection for each command, and redis-cli in a shell script's manner."""
+
+from scenarios import Client, play
+
+SHORT = ["cold_herd", "expiries_without_grace", "expiries_with_grace"]
+
+play(globals(), Client("phpredis", askers=20, every_ms=60), always=SHORT + ["leader_killed"])
+# The leader's connection is closed behind its nil. The first flight, of which no length is known, is handed over once;
+# from then on a leader that hangs up is waited for as long as a fill usually takes.
+play(globals(), Client("connect_per_command", askers=20, every_ms=60, cold_loads=2), always=SHORT,
+     never=["invalidated_in_mid_load"])
+play(globals(), Client("redis_cli", askers=8, every_ms=80, cold_loads=2), always=["cold_herd", "expiries_with_grace"],
+     never=["invalidated_in_mid_load"])
