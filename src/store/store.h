@@ -31,27 +31,28 @@ enum store_status {
 struct store_op {
 	/* in */
 	enum store_kind kind;
-	struct key key;            /* borrowed until `done` */
-	struct hg_bytes value;     /* PUT: borrowed until `done` */
-	struct times times;  /* PUT */
-	uint16_t gate;             /* PUT: number of the gate that covers the key, for counters */
-	bool absence;              /* PUT: the origin has no such row; the value is empty */
+	struct key key;        /* borrowed until `done` */
+	struct hg_bytes value; /* PUT: borrowed until `done` */
+	struct times times;    /* PUT */
+	uint16_t gate;         /* PUT: number of the gate that covers the key, for counters */
+	bool absence;          /* PUT: the origin has no such row; the value is empty */
 	int64_t now_us;
 	void (*done)(struct store_op *op);
 	void *owner; /* the submitter's, untouched */
 	/* out, valid inside `done` */
 	enum store_status status;
-	enum freshness state;      /* LOOK */
-	struct hg_bytes found;       /* LOOK: borrowed until `done` returns */
+	enum freshness state;     /* LOOK */
+	struct hg_bytes found;    /* LOOK: borrowed until `done` returns */
 	struct times found_times; /* LOOK */
-	bool found_absence;          /* LOOK */
-	bool was_there;              /* INVALIDATE, PURGE: a value that could be served had been there */
+	bool found_absence;       /* LOOK */
+	bool was_there;           /* INVALIDATE, PURGE: a value that could be served had been there */
 };
 
 struct store_ops {
 	/* Starts `op`, which stays the caller's and must live until its `done`. Never blocks on I/O. */
 	void (*submit)(void *self, struct store_op *op);
-	/* Does due work (expiry in the background, time-outs), about `budget` items of it; returns when to call again. */
+	/* Does due work (expiry in the background, time-outs), about `budget` items of it; returns when to call again.
+	 */
 	int64_t (*tick)(void *self, int64_t now_us, uint32_t budget);
 	/* Ends everything: each operation under way completes with STORE_CANCELED (memory: none is). */
 	void (*close)(void *self);
