@@ -25,6 +25,8 @@
 #include "base/map.h"
 #include "engine/gate.h"
 
+#include <stdatomic.h>
+
 struct engine;
 struct flight;
 struct peer;
@@ -64,11 +66,13 @@ struct link {
 	struct list_node turns;  /* struct turn: held and parked replies, in order; the first's reply may leave next */
 	struct list_node leases; /* struct flight: what it leads */
 	struct list_node marks;  /* struct mark: exemptions and proofs, per gate */
-	struct heap_node hol;    /* hol_max of a ready reply behind a hold */
-	int64_t behind_since_us; /* since when a ready reply waits behind a hold; HG_NEVER: none does */
-	bool multiplexed;        /* a command has arrived while an earlier reply was outstanding */
-	bool counted;            /* among its peer's connections: not in SUBSCRIBE or MONITOR */
-	bool held;               /* has turns, and counted as held in its peer */
+	struct list_node nils;   /* struct nil: keys for which it has been given nil */
+	_Atomic uint32_t nils_len; /* read without the engine's lock by the hit path: see engine_asked() */
+	struct heap_node hol;      /* hol_max of a ready reply behind a hold */
+	int64_t behind_since_us;   /* since when a ready reply waits behind a hold; HG_NEVER: none does */
+	bool multiplexed;          /* a command has arrived while an earlier reply was outstanding */
+	bool counted;              /* among its peer's connections: not in SUBSCRIBE or MONITOR */
+	bool held;                 /* has turns, and counted as held in its peer */
 };
 
 /* Joins `peer_name` (address, user and client name in one string of the driver's). Fails with HG_ERR_MEMORY. */
@@ -86,7 +90,8 @@ void link_release(struct engine *engine, struct link *link, int64_t now_us);
 void link_sent(struct engine *engine, struct link *link, int64_t now_us);
 /* Does it hold leases whose nil has not been sent? */
 bool link_unsent(const struct link *link);
-/* The connection is gone. Its turns leave all flights (the driver frees them), its leases end as design 4 "Close" says. */
+/* The connection is gone. Its turns leave all flights (the driver frees them), its leases end as design 4 "Close" says.
+ */
 void link_close(struct engine *engine, struct link *link, int64_t now_us);
 
 /* ---- asking ------------------------------------------------------------------------------------------------------ */
@@ -122,28 +127,32 @@ struct view {
 	bool early;   /* the reader drew and was chosen for an early refresh */
 };
 
+/* A link for which nils are remembered (nils_len > 0) has read a value of the key without entering the engine. */
+void engine_asked(struct engine *engine, const struct key *key, struct link *link);
+
 struct turn;
 
 struct ask {
 	/* in */
-	struct turn *turn;   /* NULL for ASK_LEASE and ASK_LOAD */
-	struct key key;      /* borrowed until the ask is answered or cancelled */
+	struct turn *turn; /* NULL for ASK_LEASE and ASK_LOAD */
+	struct key key;    /* borrowed until the ask is answered or cancelled */
 	struct gate *gate;
 	enum ask_kind kind;
-	int64_t wait_us;     /* ASK_LEASE, ASK_LOAD: how long it may wait; 0: not at all. ASK_READ: the gate's */
-	void *holder;        /* ASK_LOAD: what flight_holder() shows of it while it leads */
+	int64_t wait_us; /* ASK_LEASE, ASK_LOAD: how long it may wait; 0: not at all. ASK_READ: the gate's */
+	void *holder;    /* ASK_LOAD: what flight_holder() shows of it while it leads */
 	/* out */
 	enum ask_state state;
 	enum verdict verdict; /* the first one */
 	enum answer answer;
-	void *value;         /* ANSWER_VALUE: what was given to engine_wrote() or engine_fill() */
+	void *value; /* ANSWER_VALUE: what was given to engine_wrote() or engine_fill() */
 	struct token token;
 	int64_t lease_us;
-	bool handed_over;    /* it had waited before it was given the lease */
+	bool handed_over; /* it had waited before it was given the lease */
 	enum hg_err error;
 	int64_t retry_after_us;
-	const char *text;    /* ANSWER_ERROR: borrowed until the effects of this call are carried out; copy it */
+	const char *text; /* ANSWER_ERROR: borrowed until the effects of this call are carried out; copy it */
 	/* the engine's */
+	struct link *link;
 	struct flight *flight;
 	struct list_node in_flight;
 	struct heap_node deadline;
@@ -166,8 +175,8 @@ struct turn {
 	uint32_t asks_len;
 	int64_t arrived_us;
 	enum turn_state state;
-	uint32_t waiting;       /* members in flights */
-	uint32_t parked;        /* members to be looked up again */
+	uint32_t waiting; /* members in flights */
+	uint32_t parked;  /* members to be looked up again */
 	struct list_node in_link;
 	struct list_node out;
 };
@@ -180,19 +189,20 @@ enum turn_state engine_turn(struct engine *engine, struct turn *turn, const stru
 /* In MULTI or on a connection that WATCHes: never waits. `transaction`: leads over a stale value where nobody does;
  * otherwise the answer is plain. */
 void engine_ask_now(struct engine *engine, struct ask *ask, struct link *link, bool transaction,
-                    const struct view *view, int64_t now_us);
+		    const struct view *view, int64_t now_us);
 
 /* ASK_LEASE and ASK_LOAD. Returns ASK_ANSWERED or ASK_WAITING. `link` is the asker's connection or NULL. */
 enum ask_state engine_ask(struct engine *engine, struct ask *ask, struct link *link, const struct view *view,
-                          int64_t now_us);
+			  int64_t now_us);
 /* A waiter goes; the load goes on. */
 void engine_cancel(struct engine *engine, struct ask *ask);
 
 /* A mode = observe gate: counts only. */
 void engine_observe(struct engine *engine, const struct key *key, struct gate *gate, enum freshness state,
-                    int64_t now_us);
+		    int64_t now_us);
 
-/* ---- ends of flights ---------------------------------------------------------------------------------------------- */
+/* ---- ends of flights ----------------------------------------------------------------------------------------------
+ */
 
 enum write_fate { WRITE_STORE, WRITE_CUT, WRITE_FENCED };
 
@@ -200,8 +210,9 @@ enum write_fate { WRITE_STORE, WRITE_CUT, WRITE_FENCED };
  * fence looks at; `link`: whose. Says what to do with it and with which times; unless it is fenced, engine_wrote()
  * must follow with what the waiters shall have. */
 enum write_fate engine_write(struct engine *engine, const struct key *key, struct gate *gate, struct link *link,
-                             bool plain, int64_t ttl_us, int64_t now_us, struct times *out_times, bool *out_flight);
-void engine_wrote(struct engine *engine, const struct key *key, void *value, int64_t now_us);
+			     bool plain, int64_t ttl_us, int64_t now_us, struct times *out_times, bool *out_flight);
+void engine_wrote(struct engine *engine, const struct key *key, struct gate *gate, struct link *link, void *value,
+		  int64_t now_us);
 
 enum fill_kind {
 	FILL_VALUE,
@@ -214,18 +225,19 @@ enum fill_kind {
 
 struct fill {
 	enum fill_kind kind;
-	int64_t ttl_us;    /* FILL_VALUE, FILL_ABSENT: 0: the gate's */
-	void *value;       /* handed to the waiters */
-	const char *text;  /* FILL_FAIL: copied */
+	int64_t ttl_us;   /* FILL_VALUE, FILL_ABSENT: 0: the gate's */
+	void *value;      /* handed to the waiters */
+	const char *text; /* FILL_FAIL: copied */
 	/* out */
-	bool store;        /* store it, with: */
+	bool store; /* store it, with: */
 	struct times times;
 };
 
-/* A fill with a token. False: fenced; nothing is to be stored. `link`: whose connection, or NULL. */
+/* The end of a lease by its token (for loads: that of the order; for callers: that of their ask). False: fenced;
+ * nothing is to be stored. True, and `store` says whether it is. */
 bool engine_fill(struct engine *engine, const struct key *key, struct token token, struct fill *fill, int64_t now_us);
 
-/* The end of the lease when renewed by its holder, 0 where it is lost. */
+/* What is left of the lease, renewed by its holder; 0 where it is lost. At most load_timeout after its start. */
 int64_t engine_renew(struct engine *engine, const struct key *key, struct token token, int64_t now_us);
 
 /* The key was taken away: moves its generation. On `link`'s behalf, or NULL. */
@@ -233,7 +245,11 @@ void engine_invalidate(struct engine *engine, const struct key *key, struct link
 /* Every key of a space, or of all (255). */
 void engine_flush(struct engine *engine, uint8_t space, struct link *link, int64_t now_us);
 
-/* ---- effects ------------------------------------------------------------------------------------------------------- */
+/* A gate has another mode: what it holds or counts under the old one ends (held asks with ANSWER_PASS). */
+void engine_gate_changed(struct engine *engine, const struct gate *gate, int64_t now_us);
+
+/* ---- effects -------------------------------------------------------------------------------------------------------
+ */
 
 struct turn *engine_next_turn(struct engine *engine); /* TURN_DONE or TURN_DUE */
 struct ask *engine_next_ask(struct engine *engine);   /* answered, of those without a turn */
@@ -250,7 +266,12 @@ bool engine_next_load(struct engine *engine, struct load_order *out_order);
 bool engine_next_cancel(struct engine *engine, struct token *out_token);
 
 enum remark_kind {
-	REMARK_BLOCKED_LINK, REMARK_BLOCKED_PEER, REMARK_UNFILLED, REMARK_GAVE_UP, REMARK_OWN_LOCK, REMARK_LAPSED,
+	REMARK_BLOCKED_LINK,
+	REMARK_BLOCKED_PEER,
+	REMARK_UNFILLED,
+	REMARK_GAVE_UP,
+	REMARK_OWN_LOCK,
+	REMARK_LAPSED,
 	REMARK_LOAD_TIMEOUT,
 };
 /* Something an operator should know; at most once a state. */
@@ -263,12 +284,13 @@ struct remark {
 };
 bool engine_next_remark(struct engine *engine, struct remark *out_remark);
 
-/* ---- looking in ------------------------------------------------------------------------------------------------------ */
+/* ---- looking in
+ * ------------------------------------------------------------------------------------------------------ */
 
 /* What is known of a key, for HERD EXPLAIN. */
 struct explain {
 	bool known, leased, sent, unfilled, filled_before, fenced, exempt_link, exempt_peer;
-	const char *holder;        /* "none", "client", "token", "origin", "caller" */
+	const char *holder; /* "none", "client", "token", "origin", "caller" */
 	uint64_t leader_link;
 	int64_t lease_left_us, running_us;
 	uint32_t waiters, lapses, failures;
@@ -276,7 +298,7 @@ struct explain {
 	char last_error[96];
 };
 void engine_explain(struct engine *engine, const struct key *key, struct gate *gate, struct link *link, int64_t now_us,
-                    struct explain *out_explain);
+		    struct explain *out_explain);
 /* Who computes `key` now, as given in ask.holder; NULL: nobody or not a caller. */
 void *engine_holder(struct engine *engine, const struct key *key);
 bool engine_token_live(struct engine *engine, const struct key *key, struct token token, int64_t now_us);
@@ -291,7 +313,7 @@ struct flight_view {
 };
 /* Calls `visit` for at most `room` live flights. */
 void engine_flights(struct engine *engine, uint32_t room, int64_t now_us,
-                    void (*visit)(void *arg, const struct flight_view *view), void *arg);
+		    void (*visit)(void *arg, const struct flight_view *view), void *arg);
 
 #define ENGINE_RECENT 64u
 struct recent {

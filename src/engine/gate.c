@@ -94,7 +94,8 @@ int64_t gate_lease_us(const struct gate *gate)
 
 	if (gate->fills_len == 0)
 		return sat_min(policy->lease_first_us, sat_max(policy->lease_us, policy->lease_first_us));
-	return sat_clamp(sat_mul(3, gate_slowest_us(gate)), sat_min(LEASE_FLOOR_US, policy->lease_us), policy->lease_us);
+	return sat_clamp(sat_mul(3, gate_slowest_us(gate)), sat_min(LEASE_FLOOR_US, policy->lease_us),
+			 policy->lease_us);
 }
 
 int64_t gate_blocked_after_us(const struct gate *gate)
@@ -102,7 +103,8 @@ int64_t gate_blocked_after_us(const struct gate *gate)
 	return sat_max(gate->policy.blocked_after_us, sat_scale(gate_slowest_us(gate), 1500));
 }
 
-/* The longest -ln(U) for U a multiple of 2^-32 is 22.18; beyond 22 times beta * cost no draw can succeed in practice. */
+/* The longest -ln(U) for U a multiple of 2^-32 is 22.18; beyond 22 times beta * cost no draw can succeed in practice.
+ */
 #define XFETCH_REACH 22.0
 
 static void early_window(const struct gate_policy *policy, int64_t life_us, int64_t cost_us, struct times *times)
@@ -112,7 +114,8 @@ static void early_window(const struct gate_policy *policy, int64_t life_us, int6
 	if (life_us == HG_NEVER)
 		return;
 	if (policy->early == GATE_EARLY_WINDOW) {
-		times->early_us = (uint32_t)sat_min(sat_mul(life_us / 1000, policy->early_window_ppm) / 1000, UINT32_MAX);
+		times->early_us =
+			(uint32_t)sat_min(sat_mul(life_us / 1000, policy->early_window_ppm) / 1000, UINT32_MAX);
 	} else if (policy->early == GATE_EARLY_XFETCH && policy->beta > 0) {
 		double scale = policy->beta * (double)sat_clamp(cost_us, 0, UINT32_MAX);
 
@@ -123,7 +126,7 @@ static void early_window(const struct gate_policy *policy, int64_t life_us, int6
 }
 
 void gate_times(const struct gate_policy *policy, int64_t ttl_us, int64_t cost_us, bool refresh, struct dice *dice,
-                int64_t now_us, struct times *out_times)
+		int64_t now_us, struct times *out_times)
 {
 	int64_t life = ttl_us;
 

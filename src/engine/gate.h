@@ -21,7 +21,8 @@ enum gate_del { GATE_DEL_HARD, GATE_DEL_SOFT };
 enum gate_leader {
 	GATE_CLIENT, /* a client of the daemon: its lease is a nil reply, its fill a SET */
 	GATE_ORIGIN, /* the program: an effect starts the load, every asker waits or has a stale value */
-	GATE_CALLER, /* a thread of the library's user: the asker itself leads; refreshes go to an executor as an effect */
+	GATE_CALLER, /* a thread of the library's user: the asker itself leads; refreshes go to an executor as an effect
+		      */
 };
 
 struct gate_policy {
@@ -41,7 +42,7 @@ struct gate_policy {
 	int64_t blocked_after_us;
 	int64_t hol_max_us; /* HG_NEVER: off */
 	int64_t load_timeout_us;
-	int64_t absent_ttl_us; /* 0: absence is not cached */
+	int64_t absent_ttl_us;                          /* 0: absence is not cached */
 	int64_t error_backoff_us, error_backoff_max_us; /* 0: off */
 	enum gate_late_set late_set;
 	enum gate_del del;
@@ -56,24 +57,25 @@ void gate_policy_default(struct gate_policy *policy, enum gate_leader leader);
 
 /* Counters, one meaning each (doc/counters.md). asks = fresh + stale + led + waited + passed + refused. */
 struct gate_counters {
-	uint64_t fresh, stale, led, waited, passed, refused; /* first verdicts; `fresh` here: those that the engine gave */
-	uint64_t early;            /* part of led */
+	uint64_t fresh, stale, led, waited, passed,
+		refused; /* first verdicts; `fresh` here: those that the engine gave */
+	uint64_t early;  /* part of led */
 	uint64_t timed_out, handed_over, lapsed, fenced, gave_up; /* events outside the sum */
 	uint64_t released_blocked, released_hol, released_bytes;  /* holds that ended with nil */
-	uint64_t cut;              /* sets stored with a cut life */
-	uint64_t unfilled;         /* times a key was found to be unfilled */
-	uint64_t closed_leaders;   /* leases that ended with their connection */
+	uint64_t cut;                                             /* sets stored with a cut life */
+	uint64_t unfilled;                                        /* times a key was found to be unfilled */
+	uint64_t closed_leaders;                                  /* leases that ended with their connection */
 	uint64_t fills, loads, load_errors, load_timeouts, absences, nostores; /* loads: leases begun */
-	int64_t load_us;           /* time of all fills together */
-	uint64_t avoided;          /* asks answered with a value while a flight of their key was live */
-	uint64_t would_wait;       /* observe: asks that holding would have held */
-	uint64_t herd_max;         /* largest number of waiters of one flight */
+	int64_t load_us;                                                       /* time of all fills together */
+	uint64_t avoided;    /* asks answered with a value while a flight of their key was live */
+	uint64_t would_wait; /* observe: asks that holding would have held */
+	uint64_t herd_max;   /* largest number of waiters of one flight */
 	uint64_t invalidations;
 };
 
 struct gate {
-	char name[64];      /* the pattern's text, cut; for HERD GATES and logs */
-	uint16_t number;    /* index for readers' counters and store entries; stable over reloads */
+	char name[64];   /* the pattern's text, cut; for HERD GATES and logs */
+	uint16_t number; /* index for readers' counters and store entries; stable over reloads */
 	struct gate_policy policy;
 	struct gate_counters counters;
 	/* learnt */
@@ -81,7 +83,7 @@ struct gate {
 	uint32_t fills_len, fills_next;
 	bool ever_filled;
 	int64_t last_filled_us;
-	uint64_t wait_hist[24], load_hist[24]; /* log2 buckets of microseconds, for HERD GATES' p50/p99 */
+	uint64_t wait_hist[36], load_hist[36]; /* log2 buckets of microseconds, for HERD GATES' p50/p99 */
 };
 
 void gate_init(struct gate *gate, const char *name, uint16_t number, const struct gate_policy *policy);
@@ -101,7 +103,7 @@ int64_t gate_blocked_after_us(const struct gate *gate);
  * jitter drawn from `dice`, grace and the early window (design 3, rules 10 and 11; Vattani et al. 2015, section 3).
  * `refresh` false leaves the early window out (a value that ended no flight). */
 void gate_times(const struct gate_policy *policy, int64_t ttl_us, int64_t cost_us, bool refresh, struct dice *dice,
-                int64_t now_us, struct times *out_times);
+		int64_t now_us, struct times *out_times);
 
 /* The draw of an ask inside the early window: is this one chosen? Only to be called when now_us >= fresh_until_us -
  * early_us. */

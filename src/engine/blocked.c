@@ -1,0 +1,192 @@
+/* blocked.c - holding that blocks its own leader: it fails open, once, and remembers (design 4, "Blocked leader").
+ *
+ * A lease is overdue `blocked_after` after its start. An overdue flight whose leader cannot send its fill - its
+ * connection is multiplexed and has held replies, or every connection of its peer is held - releases those replies,
+ * unless it has been proved that this connection or peer fills all the same. */
+#include "engine/inside.h"
+
+static bool proved(const struct list_node *marks, const struct gate *gate)
+{
+	const struct mark *mark = mark_find(marks, gate);
+
+	return mark != NULL && mark->proved;
+}
+
+static bool link_blocked(const struct link *link)
+{
+	return link->multiplexed && link->held;
+}
+
+static bool peer_blocked(const struct peer *peer)
+{
+	return peer->counted > 0 && peer->counted_held == peer->counted;
+}
+
+static void count_release(const struct ask *ask, enum release_reason reason)
+{
+	struct gate_counters *counters = &ask->gate->counters;
+
+	counters->released_blocked += reason == RELEASE_BLOCKED;
+	counters->released_hol += reason == RELEASE_HOL;
+	counters->released_bytes += reason == RELEASE_BYTES;
+}
+
+/* The first hold of the link ends with nil. What is parked behind it gets its turn by that. */
+void link_release_head(struct engine *engine, struct link *link, enum release_reason reason, int64_t now_us)
+{
+	struct turn *turn;
+
+	if (list_empty(&link->turns))
+		return;
+	turn = LIST_ENTRY(link->turns.next, struct turn, in_link);
+	for (uint32_t i = 0; i < turn->asks_len; i++) {
+		struct ask *ask = &turn->asks[i];
+		struct flight *flight = ask->flight;
+
+		if (ask->state != ASK_WAITING)
+			continue;
+		count_release(ask, reason);
+		nil_given(engine, flight->record, link);
+		ask_answer(engine, ask, ANSWER_PASS, now_us);
+		if (list_empty(&flight->waiters) && flight->holder == HOLDER_NONE)
+			flight_end(engine, flight, "lapse", now_us);
+	}
+}
+
+static bool first_held(const struct link *link)
+{
+	return !list_empty(&link->turns) && LIST_ENTRY(link->turns.next, struct turn, in_link)->state == TURN_HELD;
+}
+
+/* Ends the first hold, and the next where that is one too. Returns whether there was any. */
+static bool release_link(struct engine *engine, struct link *link, int64_t now_us)
+{
+	bool any = false;
+
+	while (first_held(link)) {
+		link_release_head(engine, link, RELEASE_BLOCKED, now_us);
+		any = true;
+	}
+	return any;
+}
+
+static bool release_peer(struct engine *engine, struct peer *peer, int64_t now_us)
+{
+	bool any = false;
+
+	LIST_EACH (node, &peer->links)
+		any |= release_link(engine, LIST_ENTRY(node, struct link, in_peer), now_us);
+	return any;
+}
+
+static void exempt_link(struct engine *engine, struct link *link, const struct gate *gate, int64_t now_us)
+{
+	struct mark *mark = mark_get(engine, &link->marks, gate);
+
+	if (mark != NULL)
+		mark->exempt_until_us = sat_add(now_us, LINK_EXEMPT_US);
+}
+
+static void exempt_peer(struct engine *engine, struct peer *peer, const struct gate *gate, int64_t now_us)
+{
+	struct mark *mark = mark_get(engine, &peer->marks, gate);
+
+	if (mark == NULL)
+		return;
+	mark->exempt_span_us =
+		mark->exempt_span_us == 0 ? PEER_EXEMPT_US : sat_min(sat_mul(mark->exempt_span_us, 2), SPAN_MAX_US);
+	mark->exempt_until_us = sat_add(now_us, mark->exempt_span_us);
+}
+
+/* True where something was released. The exemption comes first: what is looked up again then finds it. */
+static bool check(struct engine *engine, struct flight *flight, int64_t now_us)
+{
+	struct link *link = flight->leader;
+	struct peer *peer = link->peer;
+	bool fresh_exemption = !link_exempt(link, flight->gate, now_us);
+
+	if (link_blocked(link) && !proved(&link->marks, flight->gate)) {
+		if (fresh_exemption)
+			engine_remark(engine, REMARK_BLOCKED_LINK, flight->gate, &flight->record->key, peer,
+				      now_us - flight->start_us, LINK_EXEMPT_US);
+		exempt_link(engine, link, flight->gate, now_us);
+		return release_link(engine, link, now_us);
+	}
+	if (peer_blocked(peer) && !proved(&peer->marks, flight->gate)) {
+		if (fresh_exemption) {
+			exempt_peer(engine, peer, flight->gate, now_us);
+			engine_remark(engine, REMARK_BLOCKED_PEER, flight->gate, &flight->record->key, peer,
+				      now_us - flight->start_us,
+				      mark_find(&peer->marks, flight->gate) != NULL
+					      ? mark_find(&peer->marks, flight->gate)->exempt_span_us
+					      : 0);
+		}
+		return release_peer(engine, peer, now_us);
+	}
+	return false;
+}
+
+void blocked_overdue(struct engine *engine, struct flight *flight, int64_t now_us)
+{
+	if (flight->overdue || flight->leader == NULL) {
+		flight_schedule(engine, flight);
+		return;
+	}
+	flight->overdue = true;
+	list_push_back(&flight->leader->peer->overdue, &flight->in_overdue);
+	flight_schedule(engine, flight);
+	(void)check(engine, flight, now_us);
+}
+
+void blocked_check_peer(struct engine *engine, struct peer *peer, int64_t now_us)
+{
+	/* A release can end flights, also the one that is next in the list: begin anew after each. It ends, since what
+	 * was released is exempt and held no more. */
+	for (struct list_node *node = peer->overdue.next; node != &peer->overdue;) {
+		struct flight *flight = LIST_ENTRY(node, struct flight, in_overdue);
+
+		node = check(engine, flight, now_us) ? peer->overdue.next : node->next;
+	}
+}
+
+static void prove(struct engine *engine, struct list_node *marks, const struct gate *gate)
+{
+	struct mark *mark = mark_get(engine, marks, gate);
+
+	if (mark != NULL)
+		mark->proved = true;
+}
+
+/* A fill has come, on `filler`, although the leader seemed blocked: it gets through, and holding it is no harm. */
+void blocked_prove(struct engine *engine, struct flight *flight, const struct link *filler)
+{
+	struct link *link = flight->leader;
+	uint32_t counted, held;
+
+	if (link == NULL || flight->holder != HOLDER_LINK)
+		return;
+	if (link->held)
+		prove(engine, &link->marks, flight->gate);
+	if (filler == NULL || filler->peer != link->peer)
+		return;
+	counted = link->peer->counted - filler->counted;
+	held = link->peer->counted_held - (filler->counted && filler->held);
+	if (counted > 0 && held == counted)
+		prove(engine, &link->peer->marks, flight->gate);
+}
+
+void blocked_lapsed(struct engine *engine, struct flight *flight)
+{
+	struct link *link = flight->leader;
+	struct mark *mark;
+
+	(void)engine;
+	if (link == NULL || flight->holder != HOLDER_LINK)
+		return;
+	mark = mark_find(&link->marks, flight->gate);
+	if (mark != NULL && link_blocked(link))
+		mark->proved = false;
+	mark = mark_find(&link->peer->marks, flight->gate);
+	if (mark != NULL && peer_blocked(link->peer))
+		mark->proved = false;
+}
