@@ -5,10 +5,10 @@
  * messages, print-out and the test of the documents are all made from those tables. Reasons: doc/decisions/
  * 003-configuration.md. Reference for users: doc/configuration.md.
  *
- * A configuration is read whole or not at all: after any error there is none, so a bad file at a reload changes nothing.
- * Invariants of a loaded one: at least one listener and one gate; gates in the order in which they are tried; no two
- * cover the same keys; a gate with an origin has a query, and the names of its pattern's captures are the query's
- * parameters.
+ * A configuration is read whole or not at all: after any error there is none, so a bad file at a reload changes
+ * nothing. Invariants of a loaded one: at least one listener and one gate; gates in the order in which they are tried;
+ * no two cover the same keys; a gate with an origin has a query, and the names of its pattern's captures are the
+ * query's parameters.
  */
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -39,9 +39,9 @@ enum config_log_level { CONFIG_LOG_DEBUG, CONFIG_LOG_INFO, CONFIG_LOG_WARNING, C
 
 /* Top-level options. */
 struct config_daemon {
-	uint32_t threads;         /* event loops; 0: one for each processor, at most 8 */
-	uint32_t databases;       /* 1 to 16 */
-	const char *password;     /* of the user "default"; NULL: none is asked for */
+	uint32_t threads;     /* event loops; 0: one for each processor, at most 8 */
+	uint32_t databases;   /* 1 to 16 */
+	const char *password; /* of the user "default"; NULL: none is asked for */
 	enum config_log_level log_level;
 	int64_t drain_us;         /* SIGTERM: how long flights that somebody waits for may still take */
 	int64_t tcp_keepalive_us; /* 0: off */
@@ -53,10 +53,10 @@ struct config_limits {
 	uint32_t clients;
 	uint32_t clients_per_peer; /* of one address; UINT32_MAX: no limit but `clients` */
 	int64_t key_bytes, value_bytes;
-	uint32_t args;             /* of one command */
+	uint32_t args; /* of one command */
 	int64_t query_buffer_bytes, query_buffer_total_bytes;
 	int64_t output_bytes, output_total_bytes;
-	int64_t held_bytes_max;    /* replies queued behind a hold on one connection; the hold then ends with nil */
+	int64_t held_bytes_max; /* replies queued behind a hold on one connection; the hold then ends with nil */
 	uint32_t waiters, waiters_per_client;
 	uint32_t flights;
 };
@@ -88,7 +88,7 @@ struct config_gate {
 	int32_t origin;            /* index into origins; -1: filled by clients */
 	const char *query;         /* byte for byte as written; NULL without an origin */
 	enum origin_result result;
-	uint32_t line;             /* 0: from the command line, or the default gate */
+	uint32_t line; /* 0: from the command line, or the default gate */
 };
 
 struct config {
@@ -103,9 +103,9 @@ struct config {
 	uint32_t origins_len;
 	struct config_gate *gates;
 	uint32_t gates_len;
-	bool gate_default;         /* none was configured: the one gate is `*` in mode observe, nothing is held */
-	const char *file;          /* NULL: none */
-	struct arena *arena;       /* private; all of the above lives in it */
+	bool gate_default;   /* none was configured: the one gate is `*` in mode observe, nothing is held */
+	const char *file;    /* NULL: none */
+	struct arena *arena; /* private; all of the above lives in it */
 	const struct hg_allocator *allocator;
 };
 
@@ -118,16 +118,16 @@ struct config {
 struct config_overrides {
 	const char *const *listen; /* if any: instead of the file's */
 	uint32_t listen_len;
-	const char *const *gates;  /* patterns in mode hold with all defaults, tried before those of the file */
+	const char *const *gates; /* patterns in mode hold with all defaults, tried before those of the file */
 	uint32_t gates_len;
-	const char *threads;       /* as typed; NULL: the file's */
+	const char *threads; /* as typed; NULL: the file's */
 };
 
 /* ---- faults: what is wrong with a configuration --------------------------------------------------------------- */
 
 struct config_fault {
-	uint32_t line; /* 0: no line (the command line, or the file as a whole) */
-	bool advice;   /* a warning: the configuration works as it is written */
+	uint32_t line;  /* 0: no line (the command line, or the file as a whole) */
+	bool advice;    /* a warning: the configuration works as it is written */
 	char text[400]; /* a terminated sentence with file and line before it; no password, control bytes escaped */
 };
 
@@ -150,13 +150,13 @@ void config_faults_print(const struct config_faults *faults, FILE *out);
  * HG_ERR_IO: the file could not be read (one fault says why). HG_ERR_MEMORY. Borrows `allocator` for the
  * configuration's life; NULL: the C library's. */
 enum hg_err config_load(const struct hg_allocator *allocator, const char *path,
-                        const struct config_overrides *overrides, struct config **out_config,
-                        struct config_faults *out_faults) HG_MUST_USE;
+			const struct config_overrides *overrides, struct config **out_config,
+			struct config_faults *out_faults) HG_MUST_USE;
 
 /* The same from `text` in memory, which is not kept; `file` is the name for messages. */
 enum hg_err config_parse(const struct hg_allocator *allocator, const char *file, struct hg_bytes text,
-                         const struct config_overrides *overrides, struct config **out_config,
-                         struct config_faults *out_faults) HG_MUST_USE;
+			 const struct config_overrides *overrides, struct config **out_config,
+			 struct config_faults *out_faults) HG_MUST_USE;
 
 /* What runs without file and arguments. Fails with HG_ERR_MEMORY only. */
 enum hg_err config_default(const struct hg_allocator *allocator, struct config **out_config) HG_MUST_USE;
