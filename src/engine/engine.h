@@ -39,6 +39,7 @@ struct engine_config {
 	uint32_t waiters_max;                 /* in all */
 	uint32_t flights_max;                 /* keys that the engine knows anything about */
 	uint32_t history_max;                 /* keys remembered as once filled; 0: a million */
+	void (*keep)(void *value);            /* called once for each ask that is answered with `value`; NULL: nothing is */
 };
 
 enum hg_err engine_create(const struct engine_config *config, struct engine **out_engine) HG_MUST_USE;
@@ -214,6 +215,11 @@ enum write_fate engine_write(struct engine *engine, const struct key *key, struc
 void engine_wrote(struct engine *engine, const struct key *key, struct gate *gate, struct link *link, void *value,
 		  int64_t now_us);
 
+/* The store refused what was to be written: those who wait go on for themselves, and for a while nobody is held. */
+void engine_write_refused(struct engine *engine, const struct key *key, int64_t now_us);
+/* How many wait for `key` now. */
+uint32_t engine_waiters(struct engine *engine, const struct key *key);
+
 enum fill_kind {
 	FILL_VALUE,
 	FILL_ABSENT,  /* no such row */
@@ -295,12 +301,14 @@ struct explain {
 	int64_t lease_left_us, running_us;
 	uint32_t waiters, lapses, failures;
 	int64_t backoff_left_us, unfilled_left_us, fence_left_us, pass_left_us;
-	char last_error[96];
+	char last_error[160];
 };
 void engine_explain(struct engine *engine, const struct key *key, struct gate *gate, struct link *link, int64_t now_us,
 		    struct explain *out_explain);
 /* Who computes `key` now, as given in ask.holder; NULL: nobody or not a caller. */
 void *engine_holder(struct engine *engine, const struct key *key);
+/* Does anybody still want what the load of `token` brings? Not where the key has been filled by something else. */
+bool engine_load_wanted(struct engine *engine, const struct key *key, struct token token);
 bool engine_token_live(struct engine *engine, const struct key *key, struct token token, int64_t now_us);
 
 struct flight_view {

@@ -106,6 +106,8 @@ static void answer_value(struct engine *engine, struct flight *flight, void *val
 		counters->avoided++;
 		flight->gate->wait_hist[log2_bucket(now_us - ask->arrived_us)]++;
 		ask->value = value;
+		if (engine->config.keep != NULL)
+			engine->config.keep(value);
 		ask_answer(engine, ask, ANSWER_VALUE, now_us);
 	}
 }
@@ -211,6 +213,31 @@ static void fill_nostore(struct engine *engine, struct record *record, struct fl
 	while (!list_empty(&flight->waiters))
 		ask_answer(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), ANSWER_PASS, now_us);
 	flight_end(engine, flight, "nostore", now_us);
+}
+
+void engine_write_refused(struct engine *engine, const struct key *key, int64_t now_us)
+{
+	struct record *record = record_find(engine, key);
+	struct fill fill = {.kind = FILL_PRIVATE};
+
+	engine->calls++;
+	if (record != NULL && record->flight != NULL && !record->flight->observed)
+		fill_nostore(engine, record, record->flight, &fill, now_us);
+}
+
+uint32_t engine_waiters(struct engine *engine, const struct key *key)
+{
+	const struct record *record = record_find(engine, key);
+
+	return record != NULL && record->flight != NULL ? record->flight->waiters_len : 0;
+}
+
+bool engine_load_wanted(struct engine *engine, const struct key *key, struct token token)
+{
+	struct record *record = record_find(engine, key);
+	const struct flight *flight = record != NULL ? find_led(record, token) : NULL;
+
+	return flight != NULL && (!flight->void_ || flight->waiters_len > 0);
 }
 
 bool engine_fill(struct engine *engine, const struct key *key, struct token token, struct fill *fill, int64_t now_us)

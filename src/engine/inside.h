@@ -82,7 +82,7 @@ struct record {
 	} past[PAST_LEASES]; /* leases that ended without a fill; [0] the first */
 	uint32_t past_len;
 	int64_t remember_until_us;
-	char error[96];
+	char error[160];
 	unsigned char bytes[];
 };
 
@@ -139,7 +139,7 @@ struct engine {
 	uint32_t recent_next, recent_len;
 	struct prefix prefixes[ENGINE_PREFIXES];
 	uint32_t prefixes_len;
-	char error[96]; /* what the answers of this call borrow */
+	char error[160]; /* what the answers of this call borrow */
 };
 
 /* record.c */
