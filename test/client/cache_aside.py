@@ -35,7 +35,7 @@ def arguments(description):
     add("--every-ms", type=float, default=0, help="pause of an asker between two asks")
     add("--for-ms", type=float, default=0, help="no ask is begun after that")
     add("--limit-ms", type=float, default=30000, help="the program ends then, whatever is under way")
-    add("--start-at-ms", type=float, default=0, help="Unix time at which the asking begins, for several programs")
+    add("--wait-for-start", action="store_true", help="print `ready`, read the Unix time in ms of the begin from stdin")
     add("--load-ms", type=float, default=50)
     add("--slow-after-ms", type=float, default=0, help="from then on a load takes --slow-load-ms")
     add("--slow-load-ms", type=float, default=0)
@@ -67,9 +67,9 @@ class Tally:
 
     def start(self):
         """Waits for the common start and sets the clock of the run to zero."""
-        left = self.options.start_at_ms / 1000 - time.time()
-        if left > 0:
-            time.sleep(left)
+        if self.options.wait_for_start:
+            print("ready", flush=True)
+            time.sleep(max(0, float(sys.stdin.readline()) / 1000 - time.time()))
         self.begin = time.monotonic()
 
     def elapsed_ms(self):

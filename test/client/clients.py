@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 import time
 
@@ -70,9 +69,9 @@ def build(name, command):
         if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(source):
             os.makedirs(BUILT, exist_ok=True)
             position = command.index(source)
-            done = subprocess.run(command[:position] + ["-o", path] + command[position:], capture_output=True, text=True,
-                                  env={**os.environ, "GO111MODULE": "off", "GOPATH": "/usr/share/gocode",
-                                       "GOCACHE": os.path.join(BUILT, "go-cache")})
+            settings = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": os.path.join(BUILT, "go-cache")}
+            done = subprocess.run(command[:position] + ["-o", path] + command[position:], capture_output=True,
+                                  text=True, env={**os.environ, **settings})
             assert done.returncode == 0, f"{name} does not compile:\n{done.stderr}"
     return path
 
@@ -104,16 +103,27 @@ class Told:
 class Herd:
     """A program that runs."""
 
-    def __init__(self, name, server, begin_in=None, extra=(), **options):
+    def __init__(self, name, server, **options):
         words, environment = command_of(name)
         self.name = name
-        self.start_at = time.time() + (patient(0.8) if begin_in is None else begin_in)
-        self.options = {"url": server.url, "start_at_ms": self.start_at * 1000, **options}
-        for option, value in self.options.items():
+        self.start_at = None
+        for option, value in {"url": server.url, "wait_for_start": True, **options}.items():
             flag = "--" + option.replace("_", "-")
             words += [flag] if value is True else [flag, str(value)]
-        self.process = subprocess.Popen(words + list(extra), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        stdin=subprocess.DEVNULL, env={**os.environ, **environment})
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE,
+                                        env={**os.environ, **environment})
+
+    def wait_until_ready(self):
+        line = self.process.stdout.readline()
+        if line.strip() != b"ready":
+            err = self.process.communicate()[1].decode(errors="replace")
+            raise AssertionError(f"{self.name} did not start, it said {line!r}:\n{err[-3000:]}")
+
+    def begin_at(self, instant):
+        """Tells it the Unix time in seconds at which it begins to ask."""
+        self.start_at = instant
+        self.process.stdin.write(b"%.3f\n" % (instant * 1000))
+        self.process.stdin.flush()
 
     def wait_until(self, ms):
         """Sleeps until so many milliseconds after the herd's begin."""
@@ -121,6 +131,8 @@ class Herd:
 
     def result(self, seconds=60):
         """What it told; fails when it told nothing."""
+        if self.start_at is None:
+            begin_together(self)
         try:
             out, err = self.process.communicate(timeout=patient(seconds))
         except subprocess.TimeoutExpired:
@@ -138,9 +150,15 @@ class Herd:
 
 
 def start(name, server, **options):
+    """Starts a program; it asks nothing before begin_together, or before its result is asked for."""
     return Herd(name, server, **options)
 
 
-if __name__ == "__main__":
-    print(__doc__)
-    sys.exit(2)
+def begin_together(*herds):
+    """Has herds begin in the same instant, those given as (herd, ms) so much later. All are connected by then."""
+    pairs = [herd if isinstance(herd, tuple) else (herd, 0) for herd in herds]
+    for herd, _ in pairs:
+        herd.wait_until_ready()
+    now = time.time() + 0.1
+    for herd, ms in pairs:
+        herd.begin_at(now + ms / 1000)

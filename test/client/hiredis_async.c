@@ -24,7 +24,7 @@ enum parameter {
 	EVERY_MS,
 	FOR_MS,
 	LIMIT_MS,
-	START_AT_MS,
+	WAIT_FOR_START,
 	LOAD_MS,
 	SLOW_AFTER_MS,
 	SLOW_LOAD_MS,
@@ -46,7 +46,7 @@ static const struct option names[] = {
 	{"every-ms", 1, NULL, EVERY_MS},
 	{"for-ms", 1, NULL, FOR_MS},
 	{"limit-ms", 1, NULL, LIMIT_MS},
-	{"start-at-ms", 1, NULL, START_AT_MS},
+	{"wait-for-start", 0, NULL, WAIT_FOR_START},
 	{"load-ms", 1, NULL, LOAD_MS},
 	{"slow-after-ms", 1, NULL, SLOW_AFTER_MS},
 	{"slow-load-ms", 1, NULL, SLOW_LOAD_MS},
@@ -335,9 +335,24 @@ static void begin(uv_timer_t *timer)
 		uv_timer_start(&askers[i].timer, ask, (uint64_t)(number[EVERY_MS] * i / asking), 0);
 }
 
+/* How many milliseconds from now the asking begins: at once, or when the one who started this program says. */
+static uint64_t start_in_ms(void)
+{
+	char line[64];
+
+	if (number[WAIT_FOR_START] == 0)
+		return 20;
+	puts("ready");
+	fflush(stdout);
+	if (!fgets(line, sizeof(line), stdin))
+		exit(1);
+	return (uint64_t)fmax(strtod(line, NULL) - epoch_ms(), 1);
+}
+
 int main(int argc, char **argv)
 {
 	static uv_timer_t start, limit, beside;
+	uint64_t start_ms;
 	redisAsyncContext *links[64];
 	struct asker *askers;
 
@@ -359,15 +374,17 @@ int main(int argc, char **argv)
 		askers[i].number = i;
 		askers[i].link = links[i % (int)number[POOL]];
 	}
+	start_ms = start_in_ms();
+	uv_update_time(loop);
 	uv_timer_init(loop, &limit);
-	uv_timer_start(&limit, tell, (uint64_t)number[LIMIT_MS], 0);
+	uv_timer_start(&limit, tell, start_ms + (uint64_t)number[LIMIT_MS], 0);
 	uv_timer_init(loop, &start);
 	start.data = askers;
-	uv_timer_start(&start, begin, (uint64_t)fmax(number[START_AT_MS] - epoch_ms(), 20), 0);
+	uv_timer_start(&start, begin, start_ms, 0);
 	if (*text[OTHER]) {
 		uv_timer_init(loop, &beside);
 		beside.data = links[0];
-		uv_timer_start(&beside, ask_other, (uint64_t)fmax(number[START_AT_MS] - epoch_ms(), 20), 20);
+		uv_timer_start(&beside, ask_other, start_ms, 20);
 	}
 	uv_run(loop, UV_RUN_DEFAULT);
 	tell(NULL);

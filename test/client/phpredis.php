@@ -3,7 +3,8 @@
 // the parameters and the JSON object. A child writes a line to a pipe for each thing that happens; the parent counts.
 
 $options = ['url' => '', 'keys' => 'k', 'askers' => 50, 'rounds' => 1, 'every-ms' => 0, 'for-ms' => 0,
-    'limit-ms' => 30000, 'start-at-ms' => 0, 'load-ms' => 50, 'slow-after-ms' => 0, 'slow-load-ms' => 0,
+    'limit-ms' => 30000, 'wait-for-start' => false, 'start-at-ms' => 0, 'load-ms' => 50, 'slow-after-ms' => 0,
+    'slow-load-ms' => 0,
     'ttl-ms' => 10000, 'no-set' => false, 'die-in-load' => false, 'load-reads' => '', 'other' => '',
     'timeout-ms' => 0, 'pool' => 0];
 for ($i = 1; $i < $argc; $i++) {
@@ -185,6 +186,10 @@ function count_lines($reading, int $asking, float $end): array
     return $result + spread($waits) + ['stuck' => $result['asks'] - $result['ok'] - $result['errors']];
 }
 
+if ($options['wait-for-start']) {
+    echo "ready\n";
+    $options['start-at-ms'] = (float)fgets(STDIN);
+}
 [$reading, $pipe] = stream_socket_pair(STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0);
 $children = [];
 for ($number = 0; $number < $options['askers']; $number++) {

@@ -23,7 +23,7 @@ var (
 	everyMs    = flag.Float64("every-ms", 0, "")
 	forMs      = flag.Float64("for-ms", 0, "")
 	limitMs    = flag.Float64("limit-ms", 30000, "")
-	startAtMs  = flag.Float64("start-at-ms", 0, "")
+	waitFirst  = flag.Bool("wait-for-start", false, "")
 	loadMs     = flag.Float64("load-ms", 50, "")
 	slowAfter  = flag.Float64("slow-after-ms", 0, "")
 	slowLoadMs = flag.Float64("slow-load-ms", 0, "")
@@ -191,8 +191,11 @@ func main() {
 		},
 	}
 	t := &tally{words: map[string]int{}, loadsOf: map[string]int{}}
-	if *startAtMs > 0 {
-		time.Sleep(duration(*startAtMs - epochMs()))
+	if *waitFirst {
+		var startAtMs float64
+		fmt.Println("ready")
+		fmt.Scanln(&startAtMs)
+		time.Sleep(duration(startAtMs - epochMs()))
 	}
 	t.begin = time.Now()
 	time.AfterFunc(duration(*limitMs), t.tell)

@@ -1,8 +1,6 @@
 """The real dogpile.cache: it takes a lock of its own and looks again under it, so its leader would wait for itself."""
 
-import time
-
-from clients import start
+from clients import begin_together, start
 from gear import herd_counters, patient, with_config
 from scenarios import nobody_stuck
 
@@ -13,8 +11,8 @@ FORGOTTEN = 'gate "k:*" { grace = 0s }'
 def two_processes(daemon, **options):
     """Two processes with names of their own, so that each is a peer, ask for a cold key at the same instant."""
     one = start("dogpile_cache", daemon, askers=10, keys="k:1", load_ms=300, client_name="one", **options)
-    two = start("dogpile_cache", daemon, askers=10, keys="k:1", load_ms=300, client_name="two",
-                begin_in=one.start_at - time.time(), **options)
+    two = start("dogpile_cache", daemon, askers=10, keys="k:1", load_ms=300, client_name="two", **options)
+    begin_together(one, two)
     return one.result(), two.result()
 
 
@@ -34,7 +32,8 @@ def test_own_lock__four_expiries_are_four_loads(daemon):
     one = start("dogpile_cache", daemon, askers=4, keys="k:1", load_ms=100, ttl_ms=1000, rounds=0, every_ms=40,
                 for_ms=5000, client_name="one")
     two = start("dogpile_cache", daemon, askers=4, keys="k:1", load_ms=100, ttl_ms=1000, rounds=0, every_ms=40,
-                for_ms=5000, client_name="two", begin_in=one.start_at - time.time())
+                for_ms=5000, client_name="two")
+    begin_together(one, two)
     told = one.result(), two.result()
     for each in told:
         nobody_stuck(each)

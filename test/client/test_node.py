@@ -1,8 +1,6 @@
 """ioredis and node-redis: all callers of a process share one connection, so replies wait behind a held one."""
 
-from time import time as now
-
-from clients import start
+from clients import begin_together, start
 from gear import herd_counters, patient, with_config
 from scenarios import GRACE, GRACELESS, Client, loads_follow_expiries, nobody_stuck, play, prepare
 
@@ -67,7 +65,8 @@ def test_ioredis__two_processes_crosswise(daemon):
     """Each leads the key that the other waits for. A SET is executed though its reply is behind a held one, so both end
     with one load a key."""
     one = start("ioredis", daemon, askers=20, keys="k:1,k:2", rounds=2, load_ms=300)
-    two = start("ioredis", daemon, askers=20, keys="k:2,k:1", rounds=2, load_ms=300, begin_in=one.start_at - now())
+    two = start("ioredis", daemon, askers=20, keys="k:2,k:1", rounds=2, load_ms=300)
+    begin_together(one, two)
     told = one.result(), two.result()
     for each in told:
         nobody_stuck(each)
@@ -79,8 +78,8 @@ def test_ioredis__two_processes_crosswise_whose_loaders_read_are_released(daemon
     """The same where each loader reads through its own connection, behind what that connection waits for."""
     prepare(daemon)
     one = start("ioredis", daemon, askers=20, keys="k:1,k:2", rounds=2, load_ms=300, load_reads="other")
-    two = start("ioredis", daemon, askers=20, keys="k:2,k:1", rounds=2, load_ms=300, load_reads="other",
-                begin_in=one.start_at - now())
+    two = start("ioredis", daemon, askers=20, keys="k:2,k:1", rounds=2, load_ms=300, load_reads="other")
+    begin_together(one, two)
     for each in (one.result(), two.result()):
         nobody_stuck(each)
         first = each.spans_of()[0][0]

@@ -24,7 +24,7 @@ def test_bounded_pool__cold_herd_is_released_once_and_the_peer_remembered(daemon
     spans = told.spans_of()
     assert all(end < spans[0][0] + patient(2400) for _, end in spans), told
     assert herd_counters(daemon)["released_blocked"] >= 1
-    again = start("redis_py_blocking", daemon, askers=64, pool=8, keys="k:2", load_ms=300, begin_in=0.5).result()
+    again = start("redis_py_blocking", daemon, askers=64, pool=8, keys="k:2", load_ms=300).result()
     nobody_stuck(again)
     assert all(end - begin < patient(800) for begin, end in again.spans_of()), "held again: the peer was forgotten"
 

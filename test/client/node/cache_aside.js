@@ -3,9 +3,10 @@
 // program gives `run` a function that connects and returns { get(key), set(key, value, ttlMs) }, promises of both.
 
 const DEFAULTS = {
-  url: '', keys: 'k', askers: 50, rounds: 1, everyMs: 0, forMs: 0, limitMs: 30000, startAtMs: 0, loadMs: 50,
+  url: '', keys: 'k', askers: 50, rounds: 1, everyMs: 0, forMs: 0, limitMs: 30000, loadMs: 50,
   slowAfterMs: 0, slowLoadMs: 0, ttlMs: 10000, noSet: false, dieInLoad: false, loadReads: '', other: '', timeoutMs: 0,
-  pool: 0, autoPipelining: false,
+  pool: 0,
+  autoPipelining: false, waitForStart: false,
 };
 
 function readArguments(words) {
@@ -124,7 +125,11 @@ class Program {
 async function run(name, connect) {
   const options = readArguments(process.argv.slice(2));
   const program = new Program(name, options, await connect(options));
-  await pause(options.startAtMs - Date.now());
+  if (options.waitForStart) {
+    console.log('ready');
+    const line = await new Promise((resolve) => process.stdin.once('data', resolve));
+    await pause(Number(line) - Date.now());
+  }
   program.begin = performance.now();
   setTimeout(() => program.tell(), options.limitMs);
   if (options.other) setInterval(() => program.askOther(), 20);
