@@ -9,6 +9,6 @@ play(globals(), Client("phpredis", askers=20, every_ms=60), always=SHORT + ["lea
 # from then on a leader that hangs up is waited for as long as a fill usually takes.
 play(globals(), Client("connect_per_command", askers=20, every_ms=60, cold_loads=2), always=SHORT,
      never=["invalidated_in_mid_load"])
-play(globals(), Client("redis_cli", askers=5, every_ms=150, cold_loads=2, usual_ms=150),
+play(globals(), Client("redis_cli", askers=5, every_ms=150, cold_loads=2, usual_ms=500),
      always=["cold_herd", "expiries_with_grace"],
      never=["invalidated_in_mid_load"])
