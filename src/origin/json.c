@@ -11,19 +11,19 @@
 
 #define ROOM_MIN 256
 
-void json_init(struct json *json, const struct hg_allocator *allocator, size_t max)
+void json_writer_init(struct json_writer *json, const struct hg_allocator *allocator, size_t max)
 {
-	*json = (struct json){.allocator = allocator, .max = max};
+	*json = (struct json_writer){.allocator = allocator, .max = max};
 }
 
-void json_fini(struct json *json)
+void json_writer_fini(struct json_writer *json)
 {
 	alloc_free(json->allocator, json->at);
 	json->at = NULL;
 }
 
 /* Room for `len` more bytes; NULL after a failure. */
-static char *reserve(struct json *json, size_t len)
+static char *reserve(struct json_writer *json, size_t len)
 {
 	size_t room = json->room < ROOM_MIN ? ROOM_MIN : json->room;
 	char *grown;
@@ -48,7 +48,7 @@ static char *reserve(struct json *json, size_t len)
 	return grown + json->len;
 }
 
-static void put(struct json *json, const char *text, size_t len)
+static void put(struct json_writer *json, const char *text, size_t len)
 {
 	char *to = reserve(json, len);
 
@@ -58,26 +58,26 @@ static void put(struct json *json, const char *text, size_t len)
 	json->len += len;
 }
 
-void json_raw(struct json *json, const char *text)
+void json_write_raw(struct json_writer *json, const char *text)
 {
 	put(json, text, strlen(text));
 }
 
-void json_integer(struct json *json, int64_t number)
+void json_write_integer(struct json_writer *json, int64_t number)
 {
 	char text[24];
 
 	(void)snprintf(text, sizeof(text), "%" PRId64, number);
-	json_raw(json, text);
+	json_write_raw(json, text);
 }
 
-void json_real(struct json *json, double number)
+void json_write_real(struct json_writer *json, double number)
 {
 	char text[40];
 	bool whole = true;
 
 	if (!isfinite(number)) {
-		json_raw(json, "null");
+		json_write_raw(json, "null");
 		return;
 	}
 	for (int digits = 15; digits <= 17; digits++) {
@@ -93,9 +93,9 @@ void json_real(struct json *json, double number)
 			whole = false;
 		}
 	}
-	json_raw(json, text);
+	json_write_raw(json, text);
 	if (whole)
-		json_raw(json, ".0");
+		json_write_raw(json, ".0");
 }
 
 /* Length of the UTF-8 character at the start of `text`; 0 where it is none (too short, overlong, a surrogate, above
@@ -126,7 +126,7 @@ static size_t character_len(const unsigned char *text, size_t len)
 	return more + 1;
 }
 
-static void put_escape(struct json *json, unsigned char byte)
+static void put_escape(struct json_writer *json, unsigned char byte)
 {
 	static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt";
 	char text[8];
@@ -134,20 +134,20 @@ static void put_escape(struct json *json, unsigned char byte)
 	for (size_t i = 0; named[i] != '\0'; i += 2) {
 		if ((unsigned char)named[i] == byte) {
 			(void)snprintf(text, sizeof(text), "\\%c", named[i + 1]);
-			json_raw(json, text);
+			json_write_raw(json, text);
 			return;
 		}
 	}
 	(void)snprintf(text, sizeof(text), "\\u%04x", byte);
-	json_raw(json, text);
+	json_write_raw(json, text);
 }
 
-void json_text(struct json *json, struct hg_bytes text)
+void json_write_text(struct json_writer *json, struct hg_bytes text)
 {
 	const unsigned char *at = text.at;
 	size_t plain = 0; /* where the piece begins that goes out as it is */
 
-	json_raw(json, "\"");
+	json_write_raw(json, "\"");
 	for (size_t i = 0; i < text.len && json->failure == JSON_GOOD;) {
 		size_t len = character_len(at + i, text.len - i);
 
@@ -158,22 +158,22 @@ void json_text(struct json *json, struct hg_bytes text)
 		if (i > plain)
 			put(json, (const char *)at + plain, i - plain);
 		if (len == 0)
-			json_raw(json, "\xEF\xBF\xBD");
+			json_write_raw(json, "\xEF\xBF\xBD");
 		else
 			put_escape(json, at[i]);
 		plain = ++i;
 	}
 	if (text.len > plain)
 		put(json, (const char *)at + plain, text.len - plain);
-	json_raw(json, "\"");
+	json_write_raw(json, "\"");
 }
 
-void json_blob(struct json *json, struct hg_bytes bytes)
+void json_write_blob(struct json_writer *json, struct hg_bytes bytes)
 {
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const unsigned char *at = bytes.at;
 
-	json_raw(json, "\"");
+	json_write_raw(json, "\"");
 	for (size_t i = 0; i < bytes.len && json->failure == JSON_GOOD; i += 3) {
 		size_t left = bytes.len - i;
 		uint32_t group = (uint32_t)at[i] << 16;
@@ -189,5 +189,5 @@ void json_blob(struct json *json, struct hg_bytes bytes)
 		text[3] = left > 2 ? digits[group & 63] : '=';
 		put(json, text, sizeof(text));
 	}
-	json_raw(json, "\"");
+	json_write_raw(json, "\"");
 }

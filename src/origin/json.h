@@ -1,6 +1,6 @@
 /* json.h - writes JSON text (RFC 8259) into a buffer that never outgrows its limit. Knows values, not structure: the
- * caller writes brackets and commas with json_raw(). Once something failed nothing more is written; the caller looks
- * at `failure` once, at the end. */
+ * caller writes brackets and commas with json_write_raw(). Once something failed nothing more is written; the caller
+ * looks at `failure` once, at the end. */
 #ifndef ORIGIN_JSON_H
 #define ORIGIN_JSON_H
 
@@ -8,7 +8,7 @@
 
 enum json_failure { JSON_GOOD, JSON_MEMORY, JSON_LIMIT };
 
-struct json {
+struct json_writer {
 	const struct hg_allocator *allocator;
 	char *at;
 	size_t len, room, max;
@@ -16,19 +16,19 @@ struct json {
 };
 
 /* At most `max` bytes of text. */
-void json_init(struct json *json, const struct hg_allocator *allocator, size_t max);
-void json_fini(struct json *json);
+void json_writer_init(struct json_writer *json, const struct hg_allocator *allocator, size_t max);
+void json_writer_fini(struct json_writer *json);
 
-void json_raw(struct json *json, const char *text);
-void json_integer(struct json *json, int64_t number);
+void json_write_raw(struct json_writer *json, const char *text);
+void json_write_integer(struct json_writer *json, int64_t number);
 
 /* The shortest form that reads back as the same number, always with a point or an exponent; null for what is none. */
-void json_real(struct json *json, double number);
+void json_write_real(struct json_writer *json, double number);
 
 /* A string. What is no UTF-8 becomes U+FFFD, one for each byte in question. */
-void json_text(struct json *json, struct hg_bytes text);
+void json_write_text(struct json_writer *json, struct hg_bytes text);
 
 /* A string with the bytes in base64 (RFC 4648, section 4, with padding). */
-void json_blob(struct json *json, struct hg_bytes bytes);
+void json_write_blob(struct json_writer *json, struct hg_bytes bytes);
 
 #endif

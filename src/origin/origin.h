@@ -10,7 +10,7 @@
 
 #include "base/blob.h"
 #include "base/bytes.h"
-#include "origin/queue.h"
+#include "origin/backlog.h"
 
 enum origin_outcome {
 	ORIGIN_VALUE,    /* `value`, which may be empty */
@@ -56,7 +56,7 @@ struct origin_load {
 	char error[200];           /* terminated; the driver puts the origin's name before it */
 	int64_t queued_us, ran_us; /* how long it waited for a connection, how long the query took */
 	/* the origin's own; whatever was in them before start() does not matter */
-	struct queue_item place;
+	struct backlog_item place;
 	int64_t asked_us;
 	enum origin_state state;
 	void *worker;

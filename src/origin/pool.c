@@ -15,7 +15,7 @@ struct worker {
 	uint32_t number;
 	pthread_t thread;
 	pthread_cond_t wake;
-	struct watch watch;
+	struct brake brake;
 	struct list_node idle;      /* in pool->idle */
 	struct heap_node give_up;   /* in pool->give_ups while the keeper may end its load */
 	struct origin_load *load;   /* NULL: none, or ended by the keeper */
@@ -29,7 +29,7 @@ struct pool {
 	pthread_t keeper;
 	int64_t keeper_due_us; /* until when it sleeps */
 	bool closing, keeper_ends;
-	struct queue queue;
+	struct backlog backlog;
 	struct list_node refused; /* loads on their way to the keeper's done() */
 	struct list_node idle;    /* workers */
 	struct heap give_ups;
@@ -52,7 +52,7 @@ static void unlock(struct pool *pool)
 	assert(result == 0);
 }
 
-static struct origin_load *load_of(struct queue_item *item)
+static struct origin_load *load_of(struct backlog_item *item)
 {
 	return LIST_ENTRY(item, struct origin_load, place);
 }
@@ -124,9 +124,9 @@ static void refuse_late(struct pool *pool, struct origin_load *load, int64_t now
 
 static void refuse_all_late(struct pool *pool, int64_t now_us)
 {
-	struct queue_item *item;
+	struct backlog_item *item;
 
-	while ((item = queue_late(&pool->queue, now_us)) != NULL)
+	while ((item = backlog_late(&pool->backlog, now_us)) != NULL)
 		refuse_late(pool, load_of(item), now_us);
 }
 
@@ -189,7 +189,7 @@ static void assign(struct worker *worker, struct origin_load *load, int64_t now_
 	load->queued_us = sat_sub(now_us, load->asked_us);
 	worker->load = load;
 	worker->query = query_ref(load->query);
-	watch_begin(&worker->watch, load->deadline_us);
+	brake_begin(&worker->brake, load->deadline_us);
 	watch_over(worker, sat_add(load->deadline_us, POOL_SLACK_US));
 	if (++pool->stats.running > pool->stats.running_max)
 		pool->stats.running_max = pool->stats.running;
@@ -198,7 +198,7 @@ static void assign(struct worker *worker, struct origin_load *load, int64_t now_
 /* Puts the answer into the load. A stop that was asked for is the cause of whatever error came after it. */
 static void write_answer(struct worker *worker, struct origin_load *load, struct pool_answer *answer, int64_t now_us)
 {
-	if (answer->outcome == ORIGIN_ERROR && atomic_load(&worker->watch.stop)) {
+	if (answer->outcome == ORIGIN_ERROR && atomic_load(&worker->brake.stop)) {
 		answer->outcome = ORIGIN_CANCELED;
 		(void)snprintf(answer->error, sizeof(answer->error), "canceled");
 	} else if (answer->outcome == ORIGIN_ERROR && answer->cut) {
@@ -234,9 +234,9 @@ static void conclude(struct worker *worker, struct pool_answer *answer)
 /* Moves the worker's load on; false where its time is over or the keeper has taken it, with `answer` set. */
 static bool advance(struct worker *worker, enum origin_state to, struct pool_answer *answer)
 {
-	enum watch_state state = watch_state(&worker->watch);
+	enum brake_state state = brake_state(&worker->brake);
 
-	answer->cut = state != WATCH_GOES_ON;
+	answer->cut = state != BRAKE_GOES_ON;
 	if (worker->load == NULL || answer->cut)
 		return false;
 	move(worker->load, to);
@@ -280,7 +280,7 @@ static void run(struct worker *worker, const struct pool_work *work, struct pool
 static void serve(struct worker *worker)
 {
 	struct pool *pool = worker->pool;
-	struct pool_work work = {worker->number, &worker->watch, worker->query};
+	struct pool_work work = {worker->number, &worker->brake, worker->query};
 	struct pool_answer answer = {.outcome = ORIGIN_ERROR};
 	bool good;
 
@@ -306,10 +306,10 @@ static bool next_load(struct worker *worker)
 {
 	struct pool *pool = worker->pool;
 	int64_t now_us = pool->config.clock_us();
-	struct queue_item *item;
+	struct backlog_item *item;
 
 	refuse_all_late(pool, now_us);
-	item = queue_take(&pool->queue);
+	item = backlog_take(&pool->backlog);
 	if (item != NULL) {
 		assign(worker, load_of(item), now_us);
 		return true;
@@ -381,11 +381,11 @@ static void give_up_all(struct pool *pool, int64_t now_us)
 	while ((first = heap_first(&pool->give_ups)) != NULL && now_us >= first->due_us) {
 		struct worker *worker = LIST_ENTRY(first, struct worker, give_up);
 		struct origin_load *load = worker->load;
-		bool canceled = atomic_load(&worker->watch.stop);
+		bool canceled = atomic_load(&worker->brake.stop);
 
 		heap_remove(&pool->give_ups, first);
 		worker->load = NULL;
-		watch_stop(&worker->watch);
+		brake_stop(&worker->brake);
 		pool->stats.stuck++;
 		refuse(pool, load, canceled ? ORIGIN_CANCELED : ORIGIN_ERROR,
 		       canceled ? "canceled"
@@ -407,14 +407,14 @@ static void *keeper_main(void *arg)
 		give_up_all(pool, now_us);
 		node = list_pop(&pool->refused);
 		if (node != NULL) {
-			end_load(pool, load_of(LIST_ENTRY(node, struct queue_item, node)));
+			end_load(pool, load_of(LIST_ENTRY(node, struct backlog_item, node)));
 			continue;
 		}
 		if (pool->keeper_ends)
 			break;
 		first = heap_first(&pool->give_ups);
-		pool->keeper_due_us = sat_min(queue_due_us(&pool->queue), first == NULL ? HG_NEVER : first->due_us);
-		watch_wait(&pool->keeper_wake, &pool->mutex, sat_sub(pool->keeper_due_us, now_us));
+		pool->keeper_due_us = sat_min(backlog_due_us(&pool->backlog), first == NULL ? HG_NEVER : first->due_us);
+		brake_wait(&pool->keeper_wake, &pool->mutex, sat_sub(pool->keeper_due_us, now_us));
 		pool->keeper_due_us = 0; /* awake */
 	}
 	unlock(pool);
@@ -430,17 +430,17 @@ static void enqueue(struct pool *pool, struct origin_load *load, int64_t now_us)
 	char text[80];
 
 	refuse_all_late(pool, now_us);
-	switch (queue_add(&pool->queue, &load->place, due_us, now_us)) {
-	case QUEUE_WAITS:
+	switch (backlog_add(&pool->backlog, &load->place, due_us, now_us)) {
+	case BACKLOG_WAITS:
 		move(load, ORIGIN_WAITING);
 		wake_keeper_at(pool, due_us);
 		break;
-	case QUEUE_FULL:
+	case BACKLOG_FULL:
 		(void)snprintf(text, sizeof(text), "the queue for a connection is full (queue_max %u)",
-			       pool->queue.room);
+			       pool->backlog.room);
 		refuse(pool, load, ORIGIN_BUSY, text);
 		break;
-	case QUEUE_LATE:
+	case BACKLOG_LATE:
 		refuse_late(pool, load, now_us);
 		break;
 	}
@@ -450,7 +450,7 @@ void pool_start(struct pool *pool, struct origin_load *load)
 {
 	int64_t now_us = pool->config.clock_us();
 
-	queue_item_init(&load->place);
+	backlog_item_init(&load->place);
 	load->value = NULL;
 	load->ttl_us = 0;
 	load->error[0] = '\0';
@@ -480,7 +480,7 @@ static void stop_worker(struct worker *worker, int64_t now_us)
 {
 	int64_t due_us = sat_add(now_us, POOL_SLACK_US);
 
-	watch_stop(&worker->watch);
+	brake_stop(&worker->brake);
 	if (worker->load->state == ORIGIN_LOOKING)
 		return;
 	if (!worker->give_up.linked || due_us < worker->give_up.due_us)
@@ -492,7 +492,7 @@ void pool_cancel(struct pool *pool, struct origin_load *load)
 	lock(pool);
 	switch (load->state) {
 	case ORIGIN_WAITING:
-		queue_remove(&pool->queue, &load->place);
+		backlog_remove(&pool->backlog, &load->place);
 		refuse(pool, load, ORIGIN_CANCELED, "canceled");
 		break;
 	case ORIGIN_ACQUIRING:
@@ -514,8 +514,8 @@ void pool_stats(struct pool *pool, struct origin_stats *out_stats)
 
 	lock(pool);
 	*out_stats = pool->stats;
-	out_stats->queued = pool->queue.len;
-	out_stats->queued_max = pool->queue.len_max;
+	out_stats->queued = pool->backlog.len;
+	out_stats->queued_max = pool->backlog.len_max;
 	unlock(pool);
 	out_stats->connections = connections;
 }
@@ -525,7 +525,7 @@ static void destroy(struct pool *pool, uint32_t workers)
 {
 	while (workers-- > 0) {
 		(void)pthread_cond_destroy(&pool->workers[workers].wake);
-		watch_fini(&pool->workers[workers].watch);
+		brake_fini(&pool->workers[workers].brake);
 	}
 	(void)pthread_cond_destroy(&pool->keeper_wake);
 	(void)pthread_mutex_destroy(&pool->mutex);
@@ -535,11 +535,11 @@ static void destroy(struct pool *pool, uint32_t workers)
 void pool_close(struct pool *pool)
 {
 	int64_t now_us = pool->config.clock_us();
-	struct queue_item *item;
+	struct backlog_item *item;
 
 	lock(pool);
 	pool->closing = true;
-	while ((item = queue_take(&pool->queue)) != NULL)
+	while ((item = backlog_take(&pool->backlog)) != NULL)
 		refuse(pool, load_of(item), ORIGIN_CANCELED, "the origin is being closed");
 	for (uint32_t i = 0; i < pool->workers_len; i++) {
 		if (pool->workers[i].load != NULL)
@@ -565,11 +565,11 @@ static enum hg_err init_worker(struct pool *pool, uint32_t number)
 	worker->number = number;
 	list_init(&worker->idle);
 	heap_node_init(&worker->give_up);
-	if (watch_init(&worker->watch, pool->config.clock_us) != HG_OK)
+	if (brake_init(&worker->brake, pool->config.clock_us) != HG_OK)
 		return HG_ERR_IO;
-	if (watch_cond_init(&worker->wake))
+	if (brake_cond_init(&worker->wake))
 		return HG_OK;
-	watch_fini(&worker->watch);
+	brake_fini(&worker->brake);
 	return HG_ERR_IO;
 }
 
@@ -583,13 +583,13 @@ enum hg_err pool_create(const struct pool_config *config, struct pool **out_pool
 	if (pool == NULL)
 		return HG_ERR_MEMORY;
 	pool->config = *config;
-	queue_init(&pool->queue, config->queue_max);
+	backlog_init(&pool->backlog, config->queue_max);
 	list_init(&pool->refused);
 	list_init(&pool->idle);
 	heap_init(&pool->give_ups);
 	if (pthread_mutex_init(&pool->mutex, NULL) != 0)
 		goto free_pool;
-	if (!watch_cond_init(&pool->keeper_wake))
+	if (!brake_cond_init(&pool->keeper_wake))
 		goto destroy_mutex;
 	for (; workers < config->connections_max; workers++)
 		if (init_worker(pool, workers) != HG_OK)

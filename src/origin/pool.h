@@ -2,7 +2,7 @@
  * queue before them, and a keeper that minds the time.
  *
  * A thread starts when a load finds no idle one and there are fewer than `connections_max`. Whoever finds none waits in
- * the queue (queue.h). The keeper sleeps until something is due and then gives refusals, and ends the loads of
+ * the queue (backlog.h). The keeper sleeps until something is due and then gives refusals, and ends the loads of
  * connections that do not answer (`POOL_SLACK_US` after the deadline or the cancel): the asker is free, the thread and
  * its place are lost for as long as the database keeps silent, what it brings later is dropped and its connection
  * closed.
@@ -15,7 +15,7 @@
 
 #include "origin/origin.h"
 #include "origin/query.h"
-#include "origin/watch.h"
+#include "origin/brake.h"
 
 #define POOL_SLACK_US 100000
 #define POOL_CONNECTIONS_MAX 1024u
@@ -25,7 +25,7 @@ struct pool;
 /* What one thread is about. */
 struct pool_work {
 	uint32_t number; /* of the thread and its connection, from 0 */
-	struct watch *watch;
+	struct brake *brake;
 	struct origin_query *query;
 };
 
@@ -34,7 +34,7 @@ struct pool_answer {
 	enum origin_outcome outcome;
 	struct blob *value; /* taken over by the pool */
 	int64_t ttl_us;
-	bool cut; /* ORIGIN_ERROR because the watch said stop */
+	bool cut; /* ORIGIN_ERROR because the brake was on */
 	char error[200];
 };
 
@@ -49,7 +49,7 @@ struct pool_ops {
 	/* Copies the captures into the query. Does not block. False: `answer`. */
 	bool (*bind)(void *self, const struct pool_work *work, const struct hg_bytes *captures,
 		     struct pool_answer *answer);
-	/* Runs it; looks at the watch. */
+	/* Runs it; looks at the brake. */
 	void (*run)(void *self, const struct pool_work *work, struct pool_answer *answer);
 	/* Closes the connection; the next `ready` opens it anew. */
 	void (*reset)(void *self, uint32_t number);

@@ -148,20 +148,20 @@ static void read_value(const struct shape *shape, const struct hg_allocator *all
 		give(answer, allocator, bytes);
 }
 
-static bool write_column(struct json *json, sqlite3_stmt *statement, int column)
+static bool write_column(struct json_writer *json, sqlite3_stmt *statement, int column)
 {
 	int type = sqlite3_column_type(statement, column);
 	struct hg_bytes bytes;
 
 	switch (type) {
 	case SQLITE_INTEGER:
-		json_integer(json, sqlite3_column_int64(statement, column));
+		json_write_integer(json, sqlite3_column_int64(statement, column));
 		return true;
 	case SQLITE_FLOAT:
-		json_real(json, sqlite3_column_double(statement, column));
+		json_write_real(json, sqlite3_column_double(statement, column));
 		return true;
 	case SQLITE_NULL:
-		json_raw(json, "null");
+		json_write_raw(json, "null");
 		return true;
 	default:
 		if ((uint64_t)sqlite3_column_bytes(statement, column) > json->max) {
@@ -171,14 +171,14 @@ static bool write_column(struct json *json, sqlite3_stmt *statement, int column)
 		if (!column_bytes(statement, column, type, &bytes))
 			return false;
 		if (type == SQLITE_BLOB)
-			json_blob(json, bytes);
+			json_write_blob(json, bytes);
 		else
-			json_text(json, bytes);
+			json_write_text(json, bytes);
 		return true;
 	}
 }
 
-static bool write_row(struct json *json, const struct shape *shape)
+static bool write_row(struct json_writer *json, const struct shape *shape)
 {
 	const char *before = "{";
 
@@ -189,26 +189,27 @@ static bool write_row(struct json *json, const struct shape *shape)
 			continue;
 		if (name == NULL)
 			return false;
-		json_raw(json, before);
-		json_text(json, bytes_of(name));
-		json_raw(json, ":");
+		json_write_raw(json, before);
+		json_write_text(json, bytes_of(name));
+		json_write_raw(json, ":");
 		if (!write_column(json, shape->statement, i))
 			return false;
 		before = ",";
 	}
-	json_raw(json, "}");
+	json_write_raw(json, "}");
 	return true;
 }
 
 /* Writes the rows from the current one on (`code` is what its step returned). Returns SQLite's last code. */
-static int write_rows(struct json *json, const struct shape *shape, bool all, int code, struct pool_answer *answer)
+static int write_rows(struct json_writer *json, const struct shape *shape, bool all, int code,
+		      struct pool_answer *answer)
 {
 	const char *before = "";
 
 	while (code == SQLITE_ROW && json->failure == JSON_GOOD) {
 		if (!read_ttl(shape, answer))
 			return SQLITE_DONE;
-		json_raw(json, before);
+		json_write_raw(json, before);
 		if (!write_row(json, shape)) {
 			json->failure = JSON_MEMORY;
 			return SQLITE_DONE;
@@ -224,21 +225,21 @@ static int write_rows(struct json *json, const struct shape *shape, bool all, in
 static int read_json(const struct shape *shape, bool all, int code, const struct hg_allocator *allocator,
 		     uint64_t value_bytes_max, struct pool_answer *answer)
 {
-	struct json json;
+	struct json_writer json;
 
-	json_init(&json, allocator, value_bytes_max > SIZE_MAX / 2 ? SIZE_MAX / 2 : (size_t)value_bytes_max);
+	json_writer_init(&json, allocator, value_bytes_max > SIZE_MAX / 2 ? SIZE_MAX / 2 : (size_t)value_bytes_max);
 	if (all)
-		json_raw(&json, "[");
+		json_write_raw(&json, "[");
 	code = write_rows(&json, shape, all, code, answer);
 	if (all)
-		json_raw(&json, "]");
+		json_write_raw(&json, "]");
 	if (json.failure == JSON_LIMIT)
 		fail_size(answer, value_bytes_max);
 	else if (json.failure == JSON_MEMORY)
 		pool_answer_fail(answer, "no memory for the value");
 	else if (code == SQLITE_DONE && answer->error[0] == '\0')
 		give(answer, allocator, (struct hg_bytes){json.at, json.len});
-	json_fini(&json);
+	json_writer_fini(&json);
 	return answer->error[0] != '\0' || code == SQLITE_DONE ? SQLITE_OK : code;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/sat.h"
-#include "origin/connection.h"
+#include "origin/sqlite_connection.h"
 
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ struct sqlite_origin {
 	struct pool *pool;
 	atomic_uint_least64_t query_ids;
 	atomic_uint open_count;
-	struct connection connections[];
+	struct sqlite_connection connections[];
 };
 
 static enum hg_err fault(struct hg_fault *out_fault, enum hg_err err, const char *name, const char *text)
@@ -32,28 +32,28 @@ static bool ready(void *self, const struct pool_work *work, struct pool_answer *
 {
 	struct sqlite_origin *origin = self;
 
-	return connection_ready(&origin->connections[work->number], work, answer);
+	return sqlite_connection_ready(&origin->connections[work->number], work, answer);
 }
 
 static bool bind(void *self, const struct pool_work *work, const struct hg_bytes *captures, struct pool_answer *answer)
 {
 	struct sqlite_origin *origin = self;
 
-	return connection_bind(&origin->connections[work->number], work, captures, answer);
+	return sqlite_connection_bind(&origin->connections[work->number], work, captures, answer);
 }
 
 static void run(void *self, const struct pool_work *work, struct pool_answer *answer)
 {
 	struct sqlite_origin *origin = self;
 
-	connection_run(&origin->connections[work->number], work, answer);
+	sqlite_connection_run(&origin->connections[work->number], work, answer);
 }
 
 static void reset(void *self, uint32_t number)
 {
 	struct sqlite_origin *origin = self;
 
-	connection_close(&origin->connections[number]);
+	sqlite_connection_close(&origin->connections[number]);
 }
 
 static const struct pool_ops pool_ops = {ready, bind, run, reset};
@@ -138,18 +138,18 @@ static enum hg_err probe(void *self, struct hg_fault *out_fault)
 {
 	struct sqlite_origin *origin = self;
 	struct pool_answer answer = {.outcome = ORIGIN_ERROR};
-	struct connection connection;
-	struct watch watch;
+	struct sqlite_connection connection;
+	struct brake brake;
 	enum hg_err err = HG_OK;
 
-	if (watch_init(&watch, origin->config.clock_us) != HG_OK)
+	if (brake_init(&brake, origin->config.clock_us) != HG_OK)
 		return fault(out_fault, HG_ERR_IO, origin->name, "the system gives no lock");
-	watch_begin(&watch, sat_add(origin->config.clock_us(), PROBE_TIME_US));
-	connection_init(&connection, &origin->config, &origin->open_count);
-	if (!connection_probe(&connection, &watch, &answer))
+	brake_begin(&brake, sat_add(origin->config.clock_us(), PROBE_TIME_US));
+	sqlite_connection_init(&connection, &origin->config, &origin->open_count);
+	if (!sqlite_connection_probe(&connection, &brake, &answer))
 		err = fault(out_fault, HG_ERR_IO, origin->name, answer.error);
-	connection_close(&connection);
-	watch_fini(&watch);
+	sqlite_connection_close(&connection);
+	brake_fini(&brake);
 	return err;
 }
 
@@ -207,7 +207,7 @@ static char *copy_text(const struct hg_allocator *allocator, const char *text)
 
 static struct sqlite_origin *build(const struct sqlite_config *config, const struct hg_allocator *allocator)
 {
-	size_t size = sizeof(struct sqlite_origin) + config->pool_max * sizeof(struct connection);
+	size_t size = sizeof(struct sqlite_origin) + config->pool_max * sizeof(struct sqlite_connection);
 	struct sqlite_origin *origin = alloc_zeroed(allocator, size);
 
 	if (origin == NULL)
@@ -223,7 +223,7 @@ static struct sqlite_origin *build(const struct sqlite_config *config, const str
 		return NULL;
 	}
 	for (uint32_t i = 0; i < config->pool_max; i++)
-		connection_init(&origin->connections[i], &origin->config, &origin->open_count);
+		sqlite_connection_init(&origin->connections[i], &origin->config, &origin->open_count);
 	return origin;
 }
 

@@ -2,7 +2,7 @@
 #include "asked.h"
 
 #include "base/sat.h"
-#include "origin/watch.h"
+#include "origin/brake.h"
 
 #include <assert.h>
 #include <stdio.h>

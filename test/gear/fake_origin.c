@@ -106,7 +106,7 @@ static void play(struct fake_origin *fake, const struct pool_work *work, const s
 		pool_answer_fail(answer, "it fails as told");
 		break;
 	case FAKE_HANG:
-		(void)watch_pause(work->watch, HG_NEVER);
+		(void)brake_pause(work->brake, HG_NEVER);
 		answer->cut = true;
 		break;
 	case FAKE_DEAF:
@@ -134,7 +134,7 @@ static void run(void *self, const struct pool_work *work, struct pool_answer *an
 		key->scripted = false;
 	(void)snprintf(text, sizeof(text), "%s:%llu", key->name, (unsigned long long)++key->version);
 	(void)pthread_mutex_unlock(&fake->mutex);
-	if (script.delay_us > 0 && watch_pause(work->watch, script.delay_us) != WATCH_GOES_ON)
+	if (script.delay_us > 0 && brake_pause(work->brake, script.delay_us) != BRAKE_GOES_ON)
 		answer->cut = true;
 	else
 		play(fake, work, &script, text, answer);

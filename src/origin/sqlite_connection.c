@@ -1,6 +1,6 @@
-/* connection.c - opening, readying, binding, running, and what SQLite says when one of these fails. After any failure
- * but a cut the connection is closed, so that the next load starts afresh. */
-#include "origin/connection.h"
+/* sqlite_connection.c - opening, readying, binding, running, and what SQLite says when one of these fails. After any
+ * failure but a cut the connection is closed, so that the next load starts afresh. */
+#include "origin/sqlite_connection.h"
 
 #include "base/bytes.h"
 #include "base/sat.h"
@@ -12,12 +12,13 @@
 #define STEPS_BETWEEN_LOOKS 1000 /* instructions of SQLite's machine: some 10 us */
 #define LENGTH_MIN ((uint64_t)64 << 20)
 
-void connection_init(struct connection *connection, const struct sqlite_config *config, atomic_uint *open_count)
+void sqlite_connection_init(struct sqlite_connection *connection, const struct sqlite_config *config,
+			    atomic_uint *open_count)
 {
-	*connection = (struct connection){.config = config, .open_count = open_count};
+	*connection = (struct sqlite_connection){.config = config, .open_count = open_count};
 }
 
-void connection_close(struct connection *connection)
+void sqlite_connection_close(struct sqlite_connection *connection)
 {
 	int code;
 
@@ -35,7 +36,7 @@ void connection_close(struct connection *connection)
 }
 
 /* Says why SQLite returned `code`, `what` being the thing attempted. */
-static void say(const struct connection *connection, int code, const char *what, struct pool_answer *answer)
+static void say(const struct sqlite_connection *connection, int code, const char *what, struct pool_answer *answer)
 {
 	const char *words = connection->db != NULL ? sqlite3_errmsg(connection->db) : sqlite3_errstr(code);
 	int system = connection->db != NULL ? sqlite3_system_errno(connection->db) : 0;
@@ -51,6 +52,8 @@ static void say(const struct connection *connection, int code, const char *what,
 	} else if ((code & 0xFF) == SQLITE_CANTOPEN || (code & 0xFF) == SQLITE_IOERR) {
 		pool_answer_fail(answer, "%s \"%.100s\": %s (%s)", what, connection->config->path, words,
 				 system != 0 ? strerrordesc_np(system) : "no cause given");
+	} else if ((code & 0xFF) == SQLITE_TOOBIG) {
+		pool_answer_fail(answer, "%s: %s (the larger of value_bytes_max and 64 MiB)", what, words);
 	} else if ((code & 0xFF) == SQLITE_NOTADB || (code & 0xFF) == SQLITE_CORRUPT) {
 		pool_answer_fail(answer, "%s \"%.100s\": %s", what, connection->config->path, words);
 	} else {
@@ -59,11 +62,11 @@ static void say(const struct connection *connection, int code, const char *what,
 }
 
 /* As say(), and closes unless the thing was merely cut. Returns false, for the caller to return. */
-static bool fail(struct connection *connection, int code, const char *what, struct pool_answer *answer)
+static bool fail(struct sqlite_connection *connection, int code, const char *what, struct pool_answer *answer)
 {
 	say(connection, code, what, answer);
 	if (!answer->cut)
-		connection_close(connection);
+		sqlite_connection_close(connection);
 	return false;
 }
 
@@ -71,9 +74,9 @@ static bool fail(struct connection *connection, int code, const char *what, stru
 
 static int on_progress(void *arg)
 {
-	const struct connection *connection = arg;
+	const struct sqlite_connection *connection = arg;
 
-	return watch_state(connection->watch) != WATCH_GOES_ON;
+	return brake_state(connection->brake) != BRAKE_GOES_ON;
 }
 
 /* SQLite has found a writer's lock for the `count`-th time. A file lock gives no signal when it is free, so it has to
@@ -82,14 +85,14 @@ static int on_busy(void *arg, int count)
 {
 	static const int64_t pauses_us[] = {1000, 2000, 5000, 10000, 15000, 20000, 25000, 50000};
 	static const int pauses_len = sizeof(pauses_us) / sizeof(*pauses_us);
-	struct connection *connection = arg;
+	struct sqlite_connection *connection = arg;
 	int64_t now_us = connection->config->clock_us(), left_us;
 
 	if (count == 0)
 		connection->busy_since_us = now_us;
 	left_us = sat_sub(sat_add(connection->busy_since_us, connection->config->busy_timeout_us), now_us);
 	left_us = sat_min(left_us, pauses_us[count < pauses_len ? count : pauses_len - 1]);
-	if (left_us > 0 && watch_pause(connection->watch, left_us) == WATCH_GOES_ON)
+	if (left_us > 0 && brake_pause(connection->brake, left_us) == BRAKE_GOES_ON)
 		return 1;
 	connection->waited = true;
 	return 0;
@@ -98,7 +101,7 @@ static int on_busy(void *arg, int count)
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
 /* Everything that a new connection needs. Returns SQLite's code. */
-static int prepare_connection(struct connection *connection, struct pool_answer *answer)
+static int prepare_connection(struct sqlite_connection *connection, struct pool_answer *answer)
 {
 	const struct sqlite_config *config = connection->config;
 	uint64_t length = config->value_bytes_max < LENGTH_MIN ? LENGTH_MIN : config->value_bytes_max;
@@ -121,27 +124,27 @@ static int prepare_connection(struct connection *connection, struct pool_answer 
 }
 
 /* Is the open connection one to the file that the path names now? */
-static bool is_same_file(const struct connection *connection, const struct stat *file)
+static bool is_same_file(const struct sqlite_connection *connection, const struct stat *file)
 {
 	return connection->device == file->st_dev && connection->inode == file->st_ino;
 }
 
-bool connection_open(struct connection *connection, struct watch *watch, struct pool_answer *answer)
+bool sqlite_connection_open(struct sqlite_connection *connection, struct brake *brake, struct pool_answer *answer)
 {
 	const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
 	struct stat file;
 	int code;
 
-	connection->watch = watch;
+	connection->brake = brake;
 	connection->waited = false;
 	if (stat(connection->config->path, &file) != 0) {
 		pool_answer_fail(answer, "cannot open \"%.100s\": %s", connection->config->path,
 				 strerrordesc_np(errno));
-		connection_close(connection);
+		sqlite_connection_close(connection);
 		return false;
 	}
 	if (connection->db != NULL && !is_same_file(connection, &file))
-		connection_close(connection);
+		sqlite_connection_close(connection);
 	if (connection->db != NULL)
 		return true;
 	/* Looked at before it is opened: where it is exchanged in between, the next load finds another file and
@@ -157,14 +160,14 @@ bool connection_open(struct connection *connection, struct watch *watch, struct 
 		return true;
 	if (answer->error[0] == '\0')
 		return fail(connection, code, "cannot open", answer);
-	connection_close(connection);
+	sqlite_connection_close(connection);
 	return false;
 }
 
 /* ---- statements ------------------------------------------------------------------------------------------------ */
 
 /* Makes statement `i` the first one. */
-static void move_to_front(struct connection *connection, unsigned i)
+static void move_to_front(struct sqlite_connection *connection, unsigned i)
 {
 	uint64_t id = connection->statements[i].id;
 	sqlite3_stmt *statement = connection->statements[i].statement;
@@ -176,7 +179,7 @@ static void move_to_front(struct connection *connection, unsigned i)
 }
 
 /* Compiles the query and checks what only SQLite can tell: that it reads, and that every parameter is a capture. */
-static sqlite3_stmt *compile(struct connection *connection, const struct origin_query *query,
+static sqlite3_stmt *compile(struct sqlite_connection *connection, const struct origin_query *query,
 			     struct pool_answer *answer)
 {
 	sqlite3_stmt *statement = NULL;
@@ -205,12 +208,13 @@ finalize_statement:
 	return NULL;
 }
 
-bool connection_ready(struct connection *connection, const struct pool_work *work, struct pool_answer *answer)
+bool sqlite_connection_ready(struct sqlite_connection *connection, const struct pool_work *work,
+			     struct pool_answer *answer)
 {
 	const unsigned last = CONNECTION_STATEMENTS - 1;
 	sqlite3_stmt *statement;
 
-	if (!connection_open(connection, work->watch, answer))
+	if (!sqlite_connection_open(connection, work->brake, answer))
 		return false;
 	for (unsigned i = 0; i <= last; i++) {
 		if (connection->statements[i].statement == NULL || connection->statements[i].id != work->query->id)
@@ -228,8 +232,8 @@ bool connection_ready(struct connection *connection, const struct pool_work *wor
 	return true;
 }
 
-bool connection_bind(struct connection *connection, const struct pool_work *work, const struct hg_bytes *captures,
-		     struct pool_answer *answer)
+bool sqlite_connection_bind(struct sqlite_connection *connection, const struct pool_work *work,
+			    const struct hg_bytes *captures, struct pool_answer *answer)
 {
 	sqlite3_stmt *statement = connection->statements[0].statement;
 
@@ -247,7 +251,8 @@ bool connection_bind(struct connection *connection, const struct pool_work *work
 	return true;
 }
 
-void connection_run(struct connection *connection, const struct pool_work *work, struct pool_answer *answer)
+void sqlite_connection_run(struct sqlite_connection *connection, const struct pool_work *work,
+			   struct pool_answer *answer)
 {
 	const struct sqlite_config *config = connection->config;
 	sqlite3_stmt *statement = connection->statements[0].statement;
@@ -258,14 +263,14 @@ void connection_run(struct connection *connection, const struct pool_work *work,
 	(void)sqlite3_reset(statement); /* repeats the step's code */
 	(void)sqlite3_clear_bindings(statement);
 	if (code != SQLITE_OK && !answer->cut)
-		connection_close(connection);
+		sqlite_connection_close(connection);
 }
 
-bool connection_probe(struct connection *connection, struct watch *watch, struct pool_answer *answer)
+bool sqlite_connection_probe(struct sqlite_connection *connection, struct brake *brake, struct pool_answer *answer)
 {
 	int code;
 
-	if (!connection_open(connection, watch, answer))
+	if (!sqlite_connection_open(connection, brake, answer))
 		return false;
 	code = sqlite3_exec(connection->db, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL);
 	if (code != SQLITE_OK)
