@@ -24,7 +24,7 @@ static void check_room(struct loader *loader, const char *name, int64_t *room)
 		return;
 	if (limit_line(loader, name) == 0)
 		*room = need;
-	else if (limit_line(loader, "value") == 0 && left >= SLACK)
+	else if (limit_line(loader, "value") == 0 && left > 0)
 		limits->value_bytes = left;
 	else
 		load_refuse(loader, limit_line(loader, name),
@@ -140,9 +140,9 @@ static void check_times(struct loader *loader, const struct gate_draft *draft)
 	if (policy->leader == GATE_CLIENT && wait_line != 0 && policy->wait_us < policy->lease_first_us)
 		advise_gate(loader, draft, wait_line, "wait",
 			    "ends before a first lease does, so askers give up early");
-	if (given(draft, "blocked_after") != 0 && policy->blocked_after_us >= policy->wait_us)
+	if (given(draft, "blocked_after") != 0 && policy->blocked_after_us > policy->wait_us)
 		advise_gate(loader, draft, given(draft, "blocked_after"), "blocked_after",
-			    "is not below 'wait', so blocked askers give up before they are released");
+			    "is above 'wait', so blocked askers give up before they are released");
 	if (given(draft, "grace") != 0 && policy->grace_us == 0 && policy->leader == GATE_CLIENT &&
 	    policy->mode == GATE_HOLD)
 		advise_gate(loader, draft, given(draft, "grace"), "grace",

@@ -128,7 +128,8 @@ struct config_overrides {
 struct config_fault {
 	uint32_t line;  /* 0: no line (the command line, or the file as a whole) */
 	bool advice;    /* a warning: the configuration works as it is written */
-	char text[400]; /* a terminated sentence with file and line before it; no password, control bytes escaped */
+	char text[400]; /* a terminated sentence with file and line before it; of a value that was read as a password
+			   nothing */
 };
 
 #define CONFIG_FAULTS_MAX 100u

@@ -100,7 +100,10 @@ void option_allowed(const struct option_spec *option, char (*out_text)[160])
 		(void)snprintf(*out_text, sizeof(*out_text), "off, xfetch, or \"last 1%%\" to \"last 50%%\"");
 		break;
 	case OPTION_TEXT:
+		(void)snprintf(*out_text, sizeof(*out_text), "text");
+		break;
 	case OPTION_LIST:
+		(void)snprintf(*out_text, sizeof(*out_text), "text, or a list");
 		break;
 	}
 }
@@ -268,13 +271,12 @@ size_t option_index(const struct option_table *table, const char *name)
 static void refuse_unknown(struct option_reader *reader, const struct option_table *table,
 			   const struct grammar_option *given)
 {
-	const char *names[OPTIONS_MAX], *meant, *hint = NULL;
+	const char *names[OPTIONS_MAX], *meant, *hint;
 
 	for (size_t i = 0; i < table->len; i++)
 		names[i] = table->options[i].name;
-	meant = faults_meant(given->name, names, table->len);
-	if (meant == NULL && reader->hint != NULL)
-		hint = reader->hint(given->name);
+	hint = reader->hint != NULL ? reader->hint(given->name) : NULL;
+	meant = hint == NULL ? faults_meant(given->name, names, table->len) : NULL;
 	faults_add(reader->faults, false, reader->place, given->line, "%sunknown option '%.60s'%s%s%s%s", reader->label,
 		   given->name, meant != NULL ? "; did you mean '" : "", meant != NULL ? meant : "",
 		   meant != NULL ? "'?" : "", hint != NULL ? hint : "");

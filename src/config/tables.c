@@ -47,17 +47,17 @@ static const struct option_spec limits_options[] = {
 	 .help = "connections in all"},
 	{ROW("clients_per_peer", OPTION_COUNT, config_limits, clients_per_peer), .low = 1, .high = 1000000,
 	 .word = "off", .word_value = UINT32_MAX, .standard = "off", .help = "connections from one address"},
-	{ROW("key", OPTION_BYTES, config_limits, key_bytes), .low = 16, .high = 512 * MB, .standard = "64kb",
+	{ROW("key", OPTION_BYTES, config_limits, key_bytes), .low = 1, .high = 512 * MB, .standard = "64kb",
 	 .help = "largest key"},
-	{ROW("value", OPTION_BYTES, config_limits, value_bytes), .low = 1 * KB, .high = 512 * MB, .standard = "64mb",
+	{ROW("value", OPTION_BYTES, config_limits, value_bytes), .low = 1, .high = 512 * MB, .standard = "64mb",
 	 .help = "largest value"},
 	{ROW("args", OPTION_COUNT, config_limits, args), .low = 16, .high = 1048576, .standard = "1048576",
 	 .help = "arguments of one command"},
-	{ROW("query_buffer", OPTION_BYTES, config_limits, query_buffer_bytes), .low = 16 * KB, .high = 4 * GB,
+	{ROW("query_buffer", OPTION_BYTES, config_limits, query_buffer_bytes), .low = 1 * KB, .high = 4 * GB,
 	 .standard = "128mb", .help = "bytes of one connection's request that is not yet complete"},
 	{ROW("query_buffer_total", OPTION_BYTES, config_limits, query_buffer_total_bytes), .low = 1 * MB,
 	 .high = 1024 * GB, .standard = "1gb", .help = "the same of all connections together"},
-	{ROW("output", OPTION_BYTES, config_limits, output_bytes), .low = 16 * KB, .high = 4 * GB, .standard = "128mb",
+	{ROW("output", OPTION_BYTES, config_limits, output_bytes), .low = 1 * KB, .high = 4 * GB, .standard = "128mb",
 	 .help = "bytes that one connection has not read yet; above it that connection is closed"},
 	{ROW("output_total", OPTION_BYTES, config_limits, output_total_bytes), .low = 1 * MB, .high = 1024 * GB,
 	 .standard = "1gb", .help = "the same of all connections together; the slowest reader is closed first"},
@@ -79,16 +79,16 @@ static const struct option_spec store_options[] = {
 
 static const struct option_spec user_options[] = {
 	{ROW("password", OPTION_TEXT, config_user, password), .high = 512, .standard = "", .secret = true,
-	 .help = "what AUTH name password must give"},
+	 .help = "what AUTH must be given with the name; must be there"},
 };
 
 static const char *const origin_types[] = {"sqlite", NULL};
 
 static const struct option_spec origin_options[] = {
-	{ROW("type", OPTION_CHOICE, config_origin, type), .words = origin_types, .standard = "sqlite",
-	 .help = "kind of database"},
+	{ROW("type", OPTION_CHOICE, config_origin, type), .words = origin_types, .standard = "",
+	 .help = "kind of database; must be given"},
 	{ROW("path", OPTION_TEXT, config_origin, path), .high = 4095, .standard = "",
-	 .help = "database file, opened read-only; it may come into being later"},
+	 .help = "database file, opened read-only; must be given, but the file may come into being later"},
 	{ROW("pool_max", OPTION_COUNT, config_origin, pool_max), .low = 1, .high = 1024, .standard = "10",
 	 .help = "connections, opened when needed: queries that may run at the same time"},
 	{ROW("acquire_timeout", OPTION_SPAN, config_origin, acquire_timeout_us), .low = 1 * MS, .high = HOUR,
@@ -107,7 +107,8 @@ static const char *const results[] = {"value", "json", "json_rows", NULL};
 
 static const struct option_spec gate_options[] = {
 	{ROW("mode", OPTION_CHOICE, gate_draft, gate.policy.mode), .words = modes, .standard = "hold",
-	 .help = "hold: protect; observe: answer as plain Redis and count what holding would save; off: plain Redis"},
+	 .help = "hold protects, observe answers as plain Redis and counts what holding would save, off is plain "
+		 "Redis"},
 	{ROW("ttl", OPTION_SPAN, gate_draft, gate.policy.ttl_us), .low = 1 * MS, .high = YEARS_10, .standard = "1m",
 	 .help = "fresh life of values from an origin or a HERD FILL without PX; a client's SET says its own"},
 	{ROW("grace", OPTION_SPAN, gate_draft, gate.policy.grace_us), .low = 1 * MS, .high = YEARS_10, .word = "off",
@@ -163,11 +164,12 @@ static const struct option_spec gate_options[] = {
 	{ROW("origin", OPTION_TEXT, gate_draft, origin_name), .high = 128, .standard = "",
 	 .help = "name of the origin that values come from; without one clients fill with SET"},
 	{ROW("query", OPTION_TEXT, gate_draft, gate.query), .high = 64 * KB, .standard = "",
-	 .scope = OPTION_ORIGIN_ONLY, .help = "one SELECT; each {name} of the pattern is its parameter :name"},
+	 .scope = OPTION_ORIGIN_ONLY,
+	 .help = "one SELECT, needed with an origin; each {name} of the pattern is its parameter :name"},
 	{ROW("result", OPTION_CHOICE, gate_draft, gate.result), .words = results, .standard = "value",
 	 .scope = OPTION_ORIGIN_ONLY,
-	 .help = "value: the one column of the first row; json: that row as an object; json_rows: all rows as an "
-		 "array"},
+	 .help = "the one column of the first row (value), that row as an object (json), all rows as an array "
+		 "(json_rows)"},
 };
 
 const struct option_table table_daemon = {"", "", daemon_options, LEN(daemon_options), "The daemon as a whole."};
