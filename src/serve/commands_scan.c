@@ -64,11 +64,11 @@ void command_keys(struct call *call)
 
 /* ---- SCAN ----------------------------------------------------------------------------------------------------- */
 
-/* As strtoul reads it: a sign is allowed and an empty one is zero. */
+/* As strtoul reads it: a sign is allowed, an empty one is zero, and a zero byte ends it. */
 static bool cursor_read(struct call *call, uint64_t *out_cursor)
 {
 	const unsigned char *at = call->args[1].at;
-	size_t len = call->args[1].len, i = 0;
+	size_t len = call->args[1].len > 0 ? strnlen(call->args[1].at, call->args[1].len) : 0, i = 0;
 	bool negative = len > 1 && at[0] == '-';
 	uint64_t cursor = 0;
 

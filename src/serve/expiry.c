@@ -31,11 +31,9 @@ bool expiry_read(struct call *call, struct hg_bytes arg, unsigned form, struct e
 		return false;
 	}
 	out_expiry->wall_ms = wall_ms;
-	if (form & EXPIRY_ABSOLUTE) {
-		out_expiry->at_us = keyspace_from_wall_ms(call->server, wall_ms);
-		return true;
-	}
+	out_expiry->at_us = keyspace_from_wall_ms(call->server, wall_ms);
 	/* Counted from the microsecond, so that a short life is not cut by a part of a millisecond. */
-	out_expiry->at_us = sat_min(sat_add(call->now_us, sat_mul(wall_ms - now_ms, 1000)), KEYSPACE_FAR);
+	if (!(form & EXPIRY_ABSOLUTE) && out_expiry->at_us != KEYSPACE_FAR)
+		out_expiry->at_us = sat_min(sat_add(call->now_us, sat_mul(wall_ms - now_ms, 1000)), KEYSPACE_FAR - 1);
 	return true;
 }

@@ -77,7 +77,7 @@ static void refuse_size(struct call *call, const char *what, int64_t limit)
 	char size[32];
 
 	format_size(size, limit);
-	resp_write_errorf(call->out, "ERR %s is longer than the limit of %s (option %s in limits)", what, size, what);
+	resp_write_errorf(call->out, "ERR %s is longer than the limit of %s (limits: %s)", what, size, what);
 }
 
 bool keyspace_fits(struct call *call, struct hg_bytes name, uint64_t value_bytes)

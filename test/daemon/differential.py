@@ -116,7 +116,7 @@ class Maker:
         chance = self.dice.random()
         if chance < 0.02 and len(arguments) > 1:
             del arguments[self.dice.randrange(1, len(arguments))]
-        elif chance < 0.04:
+        elif chance < 0.04 and arguments[0].upper() != b"EXEC":
             arguments.insert(self.dice.randrange(1, len(arguments) + 1), self.value())
         return arguments
 
@@ -335,7 +335,7 @@ def tell(seed, number, steps, protocols, ports):
     lines += [f"pause {step}" if isinstance(step, float)
               else f"{step[0]}> " + " ".join(repr(part)[1:] if len(part) < 60 else f"<{len(part)} bytes>"
                                              for part in step[1]) for step in steps]
-    lines += [f"at {found[0]}", f"first  {str(found[1])[:300]}", f"second {str(found[2])[:300]}",
+    lines += [f"at {str(found[0])[:200]}", f"first  {str(found[1])[:300]}", f"second {str(found[2])[:300]}",
               f"replay: test/daemon/differential.py --seed {seed} --case {number} PORT PORT"]
     return "\n".join(lines)
 

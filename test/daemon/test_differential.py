@@ -261,11 +261,11 @@ def test_watch_is_forgotten_with_unwatch_exec_discard_and_the_connection(daemon,
 
 # Sizes
 
-@with_config('gate "*" { mode = observe }\nlimits { key_bytes = 100  value_bytes = 64kb }')
+@with_config('gate "*" { mode = observe }\nlimits { key = 100  value = 64kb }')
 def test_a_limit_is_named_and_nothing_changes(daemon):
     client = daemon.connect()
-    key_error = Error("ERR key is longer than the limit of 100 (option key_bytes in limits)")
-    value_error = Error("ERR value is longer than the limit of 64kb (option value_bytes in limits)")
+    key_error = Error("ERR key is longer than the limit of 100 (limits: key)")
+    value_error = Error("ERR value is longer than the limit of 64kb (limits: value)")
     assert client.ask("SET", "k" * 100, "v" * 65536) == "OK"
     assert client.ask("APPEND", "k" * 100, "") == 65536
     assert client.ask("APPEND", "k" * 100, "v") == value_error
@@ -285,7 +285,7 @@ def test_large_values_move_and_grow_whole(daemon):
     client = daemon.connect()
     for size in (4095, 4096, 4097, 70000, 1 << 20):
         value = os.urandom(size)
-        assert client.pipeline(["SET", "k", value], ["GET", "k"], ["GETRANGE", "k"])[:2] == ["OK", value]
+        assert client.pipeline(["SET", "k", value], ["GET", "k"]) == ["OK", value]
         assert client.pipeline(["APPEND", "k", b"tail"], ["GET", "k"]) == [size + 4, value + b"tail"]
         assert client.pipeline(["SET", "k", value, "GET"], ["COPY", "k", "j", "REPLACE"], ["RENAME", "k", "l"],
                                ["MGET", "j", "k", "l"]) == [value + b"tail", 1, "OK", [value, None, value]]
