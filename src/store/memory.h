@@ -148,7 +148,8 @@ void memory_flush(struct memory *memory, uint8_t space);
 uint64_t memory_scan(struct memory *memory, uint64_t cursor, uint64_t held, uint32_t count,
 		     void (*visit)(void *arg, const struct entry *entry), void *arg);
 
-/* A random entry or NULL; under the locks `held` or taking one at a time; `visit` is called at most once. */
+/* Shows a random entry, whatever its times, each with nearly the same chance; `dice` is a random number. Under the
+ * locks `held` or taking one at a time; `visit` is called at most once. */
 void memory_random(struct memory *memory, uint64_t dice, uint64_t held,
 		   void (*visit)(void *arg, const struct entry *entry), void *arg);
 

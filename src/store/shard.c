@@ -152,20 +152,21 @@ bool shard_held(const struct shard *shard)
 	return atomic_load_explicit(&shard->holder, memory_order_relaxed) == thread_identity();
 }
 
-static void retire_bytes(struct shard *shard, int64_t bytes)
+/* The account of one thing more in the open batch. */
+static void retire(struct shard *shard, int64_t bytes)
 {
 	shard->bytes -= bytes;
 	shard->open.bytes += bytes;
+	shard->open.count++;
+	count64(&shard->retired, 1);
 	add(&shard->budget->retired, bytes);
 }
 
 static void retire_entry(struct shard *shard, struct entry *entry, bool moved)
 {
-	retire_bytes(shard, entry_footprint(entry, !moved));
+	retire(shard, entry_footprint(entry, !moved));
 	entry->own.retired = shard->open.entries;
 	shard->open.entries = (uintptr_t)entry | moved;
-	shard->open.count++;
-	count64(&shard->retired, 1);
 }
 
 static void retire_table(struct shard *shard, struct table *table)
@@ -174,7 +175,7 @@ static void retire_table(struct shard *shard, struct table *table)
 
 	shard->fixed_bytes -= bytes;
 	add(&shard->budget->tables, -bytes);
-	retire_bytes(shard, bytes);
+	retire(shard, bytes);
 	table->retired = shard->open.tables;
 	shard->open.tables = table;
 }
@@ -329,7 +330,7 @@ static void check_batch(const struct shard *shard, const struct batch *batch)
 		bytes += entry_footprint(entry, (chain & 1) == 0);
 		chain = entry->own.retired;
 	}
-	for (const struct table *table = batch->tables; table != NULL; table = table->retired)
+	for (const struct table *table = batch->tables; table != NULL; table = table->retired, count++)
 		bytes += table_footprint(table);
 	assert(count == batch->count && bytes == batch->bytes);
 }

@@ -15,7 +15,7 @@ struct batch {
 	uintptr_t entries; /* chain through own.retired; lowest bit set: the blob went to a successor */
 	struct table *tables;
 	int64_t bytes;
-	uint64_t count; /* entries */
+	uint64_t count; /* entries and tables */
 };
 
 /* The account of the whole store, shared by its shards. */

@@ -48,51 +48,6 @@ uint32_t table_end_of(uint32_t lines, uint32_t index)
 	return (uint32_t)((end + 63) >> 6);
 }
 
-/* Keys are short as a rule, so eight bytes at a time and no call. */
-static inline bool same_bytes(const unsigned char *one, const unsigned char *two, size_t len)
-{
-	uint64_t left, right;
-
-	if (len > 64)
-		return memcmp(one, two, len) == 0;
-	for (; len >= 8; one += 8, two += 8, len -= 8) {
-		memcpy(&left, one, 8);
-		memcpy(&right, two, 8);
-		if (left != right)
-			return false;
-	}
-	for (; len > 0; one++, two++, len--)
-		if (*one != *two)
-			return false;
-	return true;
-}
-
-static inline bool entry_is(const struct entry *entry, const struct key *key)
-{
-	const unsigned char *bytes = (const unsigned char *)(entry + 1);
-
-	if (entry->key_bytes != key->bytes.len || entry->space != key->space)
-		return false;
-	return same_bytes(bytes + (entry->flags & ENTRY_BLOB ? sizeof(void *) : 0), key->bytes.at, key->bytes.len);
-}
-
-struct entry *table_find(struct table *table, const struct key *key)
-{
-	struct line *line = &table->at[table_index(table->lines, (uint32_t)(key->hash >> 32))];
-	uint64_t tag = key->hash << 48;
-
-	do {
-		for (uint32_t i = 0; i < TABLE_WORDS; i++) {
-			uint64_t word = atomic_load_explicit(&line->words[i], memory_order_acquire);
-
-			if ((word ^ tag) >> 48 == 0 && word << 16 != 0 && entry_is(table_entry(word), key))
-				return table_entry(word);
-		}
-		line = atomic_load_explicit(&line->more, memory_order_acquire);
-	} while (__builtin_expect(line != NULL, 0));
-	return NULL;
-}
-
 _Atomic uint64_t *table_word_of(struct table *table, const struct entry *entry)
 {
 	struct line *line = &table->at[table_index(table->lines, entry->own.in.position)];

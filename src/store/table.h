@@ -1,9 +1,9 @@
 /* table.h - one shard's hash table: lines of a cache line each, with seven tagged pointers and the way to more.
  *
- * The word of an entry is its address and, in the upper 16 bits, the lowest bits of its hash: a reader that looks for
- * another key touches the line only. The line is chosen by the hash's upper half, in order: line i of n holds the i-th
- * n-th of the positions. Therefore a table may have any size, and a position is a cursor that outlives every change of
- * size (memory_scan).
+ * The word of an entry is its address and, in the upper 16 bits, a tag from the lowest bits of its hash: a reader that
+ * looks for another key touches the line only. The line is chosen by the hash's upper half, in order: line i of n holds
+ * the i-th n-th of the positions. Therefore a table may have any size, and a position is a cursor that outlives every
+ * change of size (memory_scan).
  *
  * Readers may look at any time. A writer changes single words; to change the size it copies the table and publishes the
  * copy. Lines are never given back while their table lives.
@@ -58,10 +58,16 @@ static inline uint32_t table_index(uint32_t lines, uint32_t position)
 /* The first position after line `index`, within a shard: 0 to 2^26, the latter after the last line. */
 uint32_t table_end_of(uint32_t lines, uint32_t index);
 
+/* The upper 16 bits of a word: never all zero, as an empty word is. */
+static inline uint64_t table_tag(uint64_t hash)
+{
+	return (hash | 1) << 48;
+}
+
 static inline uint64_t table_word(const struct entry *entry, uint64_t hash)
 {
 	assert((uintptr_t)entry >> 48 == 0); /* an address of the lower half, as user space has them */
-	return hash << 48 | (uintptr_t)entry;
+	return table_tag(hash) | (uintptr_t)entry;
 }
 
 static inline struct entry *table_entry(uint64_t word)
@@ -69,8 +75,57 @@ static inline struct entry *table_entry(uint64_t word)
 	return (struct entry *)(uintptr_t)(word & ((UINT64_C(1) << 48) - 1)); // NOLINT: the word is a tagged pointer
 }
 
-/* The entry of `key`, or NULL. For readers in a section and for writers. */
-struct entry *table_find(struct table *table, const struct key *key);
+/* Are two byte strings of the same length the same? Without a call, which would make every find save registers. */
+static inline bool table_same(const unsigned char *one, const unsigned char *two, size_t len)
+{
+	uint64_t left, right;
+	size_t i = 0;
+
+	for (; i + 8 <= len; i += 8) {
+		memcpy(&left, one + i, 8);
+		memcpy(&right, two + i, 8);
+		if (left != right)
+			return false;
+	}
+	if (i == len)
+		return true;
+	if (len >= 8) { /* the last eight bytes, some of them once more */
+		memcpy(&left, one + len - 8, 8);
+		memcpy(&right, two + len - 8, 8);
+		return left == right;
+	}
+	for (; i < len; i++)
+		if (one[i] != two[i])
+			return false;
+	return true;
+}
+
+static inline bool table_entry_is(const struct entry *entry, const struct key *key)
+{
+	const unsigned char *bytes =
+		(const unsigned char *)(entry + 1) + (entry->flags & ENTRY_BLOB ? sizeof(void *) : 0);
+
+	return entry->key_bytes == key->bytes.len && entry->space == key->space &&
+	       table_same(bytes, key->bytes.at, key->bytes.len);
+}
+
+/* The entry of `key`, or NULL. For readers in a section and for writers. Here for the sake of memory_find. */
+static inline struct entry *table_find(struct table *table, const struct key *key)
+{
+	struct line *line = &table->at[table_index(table->lines, (uint32_t)(key->hash >> 32))];
+	uint64_t tag = table_tag(key->hash);
+
+	do {
+		for (uint32_t i = 0; i < TABLE_WORDS; i++) {
+			uint64_t word = atomic_load_explicit(&line->words[i], memory_order_acquire);
+
+			if ((word ^ tag) >> 48 == 0 && table_entry_is(table_entry(word), key))
+				return table_entry(word);
+		}
+		line = atomic_load_explicit(&line->more, memory_order_acquire);
+	} while (__builtin_expect(line != NULL, 0));
+	return NULL;
+}
 
 /* The word that holds exactly `entry`, which must be there. */
 _Atomic uint64_t *table_word_of(struct table *table, const struct entry *entry);

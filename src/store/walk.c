@@ -4,6 +4,7 @@
  * has its lines in the order of positions, so the cursor needs no table to be understood, and what a line has below the
  * cursor is at worst visited twice.
  */
+#include "base/dice.h"
 #include "store/inside.h"
 
 struct walk {
@@ -58,8 +59,8 @@ uint64_t memory_scan(struct memory *memory, uint64_t cursor, uint64_t held, uint
 }
 
 struct pick {
-	const struct entry *entry;
-	uint64_t dice;
+	struct entry *entry;
+	struct dice dice;
 	uint32_t seen;
 };
 
@@ -68,39 +69,63 @@ static void pick_entry(void *arg, struct entry *entry)
 {
 	struct pick *pick = arg;
 
-	pick->seen++;
-	pick->dice = pick->dice * UINT64_C(6364136223846793005) + 1442695040888963407;
-	if ((pick->dice >> 33) % pick->seen == 0)
+	if (dice_below(&pick->dice, ++pick->seen) == 0)
 		pick->entry = entry;
 }
 
-/* An entry of the first line with any, from line `index` on and round. */
-static const struct entry *pick_from(const struct shard *shard, uint32_t index, uint64_t dice)
+/* An entry of the shard, each with nearly the same chance: a line is drawn and taken with a chance that grows with what
+ * it holds. After many draws in vain, what comes next. NULL where there is none. */
+static struct entry *pick_from(const struct shard *shard, struct pick *pick)
 {
-	struct pick pick = {NULL, dice, 0};
 	struct table *table = shard_table(shard);
+	uint32_t index = 0;
 
 	if (atomic_load_explicit(&shard->entries, memory_order_relaxed) == 0)
 		return NULL;
-	for (uint32_t i = 0; i < table->lines && pick.entry == NULL; i++)
-		table_visit(table, (index + i) % table->lines, pick_entry, &pick);
-	return pick.entry;
+	for (int i = 0; i < 100; i++) {
+		pick->seen = 0;
+		index = (uint32_t)dice_below(&pick->dice, table->lines);
+		table_visit(table, index, pick_entry, pick);
+		if (pick->seen > dice_below(&pick->dice, 2 * (uint64_t)TABLE_WORDS))
+			return pick->entry;
+	}
+	for (pick->seen = 0; pick->seen == 0; index++)
+		table_visit(table, index % table->lines, pick_entry, pick);
+	return pick->entry;
+}
+
+/* The shard of the n-th entry, counting through the shards. Entries may come and go meanwhile. */
+static uint32_t draw_shard(struct memory *memory, struct dice *dice)
+{
+	uint64_t counts[MEMORY_SHARDS], sum = 0, at;
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < MEMORY_SHARDS; i++) {
+		counts[i] = atomic_load_explicit(&memory->shards[i].entries, memory_order_relaxed);
+		sum += counts[i];
+	}
+	for (at = dice_below(dice, sum); number < MEMORY_SHARDS - 1 && at >= counts[number]; number++)
+		at -= counts[number];
+	return number;
 }
 
 void memory_random(struct memory *memory, uint64_t dice, uint64_t held,
 		   void (*visit)(void *arg, const struct entry *entry), void *arg)
 {
-	uint32_t position = (uint32_t)(dice >> 32);
+	struct pick pick = {0};
+	uint32_t from;
 	bool done = false;
 
+	dice_init(&pick.dice, dice);
+	from = draw_shard(memory, &pick.dice);
 	for (uint32_t i = 0; i < MEMORY_SHARDS && !done; i++) {
-		uint32_t number = ((position >> 26) + i) % MEMORY_SHARDS;
+		uint32_t number = (from + i) % MEMORY_SHARDS;
 		struct shard *shard = &memory->shards[number];
 		bool locked = (held >> number & 1) != 0;
 		const struct entry *entry;
 
 		lock_unless(shard, locked);
-		entry = pick_from(shard, table_index(shard_table(shard)->lines, position), dice);
+		entry = pick_from(shard, &pick);
 		done = entry != NULL;
 		if (done)
 			visit(arg, entry);
