@@ -174,6 +174,17 @@ static int64_t deadline_of(const struct ask *ask, const struct link *link, int64
 	return sat_add(ask->arrived_us, ask->wait_us);
 }
 
+/* An ask that may not wait: it is told who computes for how long, or (a caller) that its time is over. */
+static void will_not_wait(struct ask *ask, const struct flight *flight, int64_t now_us)
+{
+	ask->lease_us = sat_max(sat_sub(flight->end_us, now_us), 0);
+	if (ask->kind == ASK_LOAD) {
+		ask->error = HG_ERR_TIMEOUT;
+		ask->text = "somebody loads the key, and this ask may not wait";
+	}
+	ask_settle(ask, ask->kind == ASK_LOAD ? ANSWER_ERROR : ANSWER_WAIT);
+}
+
 static void join(struct engine *engine, struct ask *ask, struct link *link, struct flight *flight, int64_t now_us)
 {
 	/* A lock of their own would make these programs wait for themselves: propose the cure once. */
@@ -181,6 +192,10 @@ static void join(struct engine *engine, struct ask *ask, struct link *link, stru
 		engine_remark(engine, REMARK_OWN_LOCK, ask->gate, &ask->key, link->peer, 0, 0);
 	nil_asked(engine, flight->record, link);
 	ask_count(ask, VERDICT_WAIT);
+	if (ask->kind != ASK_READ && ask->wait_us <= 0) {
+		will_not_wait(ask, flight, now_us);
+		return;
+	}
 	wait_join(engine, ask, flight, sat_max(deadline_of(ask, link, now_us), now_us));
 }
 
@@ -268,10 +283,15 @@ static void begin_turn(struct turn *turn)
 	list_init(&turn->out);
 }
 
+static bool may_wait(const struct ask *ask)
+{
+	return ask->kind == ASK_READ || ask->wait_us > 0;
+}
+
 /* Must this member wait for a flight whatever its neighbours do? */
 static bool waits(enum plan plan, const struct ask *ask, const struct view *view, bool behind)
 {
-	if (ask->gate == NULL || (behind && ask->gate->policy.leader == GATE_CLIENT))
+	if (ask->gate == NULL || (behind && ask->gate->policy.leader == GATE_CLIENT) || !may_wait(ask))
 		return false;
 	return plan == PLAN_WAIT || (plan == PLAN_LOAD && view->state == ABSENT);
 }
@@ -412,21 +432,9 @@ enum ask_state engine_ask(struct engine *engine, struct ask *ask, struct link *l
 			  int64_t now_us)
 {
 	enum plan plan;
-	struct flight *flight;
 
 	begin_ask(engine, ask, link, now_us);
 	plan = plan_one(engine, ask, link, view, false, now_us);
-	if (plan == PLAN_WAIT && ask->wait_us == 0) {
-		flight = record_find(engine, &ask->key)->flight;
-		ask_count(ask, VERDICT_WAIT);
-		ask->lease_us = sat_max(sat_sub(flight->end_us, now_us), 0);
-		if (ask->kind == ASK_LOAD) {
-			ask->error = HG_ERR_TIMEOUT;
-			ask->text = "somebody loads the key, and this ask may not wait";
-		}
-		ask_settle(ask, ask->kind == ASK_LOAD ? ANSWER_ERROR : ANSWER_WAIT);
-		return ask->state;
-	}
 	/* The caller leads itself where there is nothing to serve; a refresh goes to the executor. */
 	if (plan == PLAN_LEAD && ask->kind == ASK_LOAD && view->state != ABSENT)
 		plan = PLAN_LOAD;

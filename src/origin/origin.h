@@ -84,6 +84,7 @@ struct origin_ops {
 	enum hg_err (*prepare)(void *self, struct hg_bytes sql, enum origin_result result, const char *const *names,
 			       uint32_t names_len, struct origin_query **out_query, struct hg_fault *out_fault);
 	/* Loads under way keep it alive by themselves. */
+	/* Also after close(), with `self` NULL. */
 	void (*release)(void *self, struct origin_query *query);
 	/* Never blocks on I/O and never calls `done` itself: a refusal comes at once, but on the origin's thread. */
 	void (*start)(void *self, struct origin_load *load);

@@ -15,6 +15,9 @@ struct hold_loop; /* one per event loop, in struct loop */
 struct hold_conn; /* one per connection, in struct conn */
 
 enum hg_err hold_create(struct server *server, struct hold **out_hold) HG_MUST_USE;
+/* Ends all loads and starts none any more. While all loops can still be posted to, and loop 0 does not run. */
+void hold_stop(struct hold *hold);
+/* When the loops are closed. */
 void hold_destroy(struct hold *hold);
 /* Takes over the gates of a (re)loaded configuration. All loops may be running. */
 enum hg_err hold_set_gates(struct server *server, const struct config *config, struct hg_fault *out_fault) HG_MUST_USE;
@@ -41,6 +44,8 @@ void hold_sent(struct conn *conn, int64_t now_us);
 
 /* GET and MGET, not in EXEC. Replies at once, or holds. */
 void hold_ask(struct call *call);
+/* HERD LEASE: held for at most `wait_us`, with 0 not at all. */
+void hold_ask_lease(struct call *call, struct hg_bytes name, int64_t wait_us);
 /* GET and MGET in EXEC (locks held), and on connections that WATCH: never held. */
 void hold_ask_in_exec(struct call *call);
 

@@ -1,0 +1,198 @@
+/* hold_remark.c - what the engine has to say to operators: the log lines with their cures, and `# Herdgate` of INFO. */
+#include "serve/hold_inside.h"
+
+#include "base/sat.h"
+
+/* ---- remarks
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static long long ms(int64_t us)
+{
+	return (long long)(us / 1000);
+}
+
+void hold_log_remark(const struct remark *remark)
+{
+	const char *gate = remark->gate->name;
+
+	switch (remark->kind) {
+	case REMARK_BLOCKED_LINK:
+		server_log(LOG_WARN, "released_blocked",
+			   "gate=\"%s\" key=\"%s\" peer=\"%s\" after_ms=%lld for_ms=%lld cure=\"the program that "
+			   "computes reads on "
+			   "the same connection: give gated keys a client of their own, or use grace\"",
+			   gate, remark->key, remark->peer, ms(remark->one_us), ms(remark->two_us));
+		break;
+	case REMARK_BLOCKED_PEER:
+		server_log(LOG_WARN, "released_blocked",
+			   "gate=\"%s\" key=\"%s\" peer=\"%s\" after_ms=%lld for_ms=%lld cure=\"every connection of "
+			   "the program is "
+			   "held: give its pool more connections than askers, or use grace\"",
+			   gate, remark->key, remark->peer, ms(remark->one_us), ms(remark->two_us));
+		break;
+	case REMARK_UNFILLED:
+		server_log(LOG_WARN, "unfilled",
+			   "gate=\"%s\" key=\"%s\" lapsed_ms=%lld open_ms=%lld cure=\"nobody SETs this key after a "
+			   "miss: if its load "
+			   "is slower than unfilled_after, raise that in a gate of its own; if not, let no gate cover "
+			   "it\"",
+			   gate, remark->key, ms(remark->one_us), ms(remark->two_us));
+		break;
+	case REMARK_GAVE_UP:
+		server_log(LOG_WARN, "gave_up",
+			   "gate=\"%s\" key=\"%s\" peer=\"%s\" client_timeout_ms=%lld held_at_most_ms=%lld cure=\"the "
+			   "client's read "
+			   "time-out is shorter than wait: raise it, or lower wait\"",
+			   gate, remark->key, remark->peer, ms(remark->one_us), ms(remark->two_us));
+		break;
+	case REMARK_OWN_LOCK:
+		server_log(LOG_WARN, "looks_again",
+			   "gate=\"%s\" key=\"%s\" peer=\"%s\" cure=\"the connection that was given nil asks for the "
+			   "key again before "
+			   "it fills it: if the program looks again after a lock of its own, set own_lock = yes\"",
+			   gate, remark->key, remark->peer);
+		break;
+	case REMARK_LAPSED:
+		server_log(LOG_INFO, "lapsed", "gate=\"%s\" key=\"%s\" lease_ms=%lld next_ms=%lld", gate, remark->key,
+			   ms(remark->one_us), ms(remark->two_us));
+		break;
+	case REMARK_LOAD_TIMEOUT:
+		server_log(LOG_WARN, "load_timeout", "gate=\"%s\" key=\"%s\" after_ms=%lld", gate, remark->key,
+			   ms(remark->one_us));
+		break;
+	}
+}
+
+/* ---- INFO
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static void add_counters(struct gate_counters *sum, const struct gate_counters *more)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)more;
+	uint64_t herd = sum->herd_max > more->herd_max ? sum->herd_max : more->herd_max;
+
+	_Static_assert(sizeof(*sum) % sizeof(uint64_t) == 0, "counters are all of 64 bits");
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(uint64_t); i++)
+		to[i] += from[i];
+	sum->herd_max = herd;
+}
+
+/* Hits that the loops answered for the gate of this number. */
+static uint64_t fresh_of(const struct server *server, uint32_t number)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < server->loops_len; i++)
+		sum += atomic_load_explicit(&server->loops[i].fresh[number], memory_order_relaxed);
+	return sum - server->hold->fresh_base[number];
+}
+
+void hold_counters(struct server *server, uint32_t number, struct gate_counters *out)
+{
+	struct hold *hold = server->hold;
+
+	*out = (struct gate_counters){0};
+	for (uint32_t i = 1; i < hold->gates_known_len; i++) {
+		if (number != 0 && number != i)
+			continue;
+		add_counters(out, &hold->gates_known[i]->counters);
+		out->fresh += fresh_of(server, i);
+	}
+}
+
+static void line(struct buffer *out, const char *name, uint64_t value)
+{
+	char text[96];
+	int len = snprintf(text, sizeof(text), "herd_%s:%llu\r\n", name, (unsigned long long)value);
+
+	buffer_add(out, (struct hg_bytes){text, (size_t)len});
+}
+
+static void add_gate_line(struct server *server, struct buffer *out, uint32_t number)
+{
+	struct gate_counters sum;
+	const struct gate *gate = server->hold->gates_known[number];
+	char text[512];
+	int len;
+
+	hold_counters(server, number, &sum);
+	len = snprintf(
+		text, sizeof(text),
+		"herd_gate%u:pattern=%s,asks=%llu,fresh=%llu,stale=%llu,led=%llu,waited=%llu,passed=%llu,refused=%llu,"
+		"fills=%llu,loads=%llu,would_wait=%llu\r\n",
+		number, gate->name,
+		(unsigned long long)(sum.fresh + sum.stale + sum.led + sum.waited + sum.passed + sum.refused),
+		(unsigned long long)sum.fresh, (unsigned long long)sum.stale, (unsigned long long)sum.led,
+		(unsigned long long)sum.waited, (unsigned long long)sum.passed, (unsigned long long)sum.refused,
+		(unsigned long long)sum.fills, (unsigned long long)sum.loads, (unsigned long long)sum.would_wait);
+	buffer_add(out, (struct hg_bytes){text, sat_min(len, (int)sizeof(text) - 1)});
+}
+
+void hold_info(struct server *server, struct buffer *out)
+{
+	struct hold *hold = server->hold;
+	struct engine_stats stats;
+	struct gate_counters sum;
+
+	hold_enter(hold);
+	hold_counters(server, 0, &sum);
+	engine_stats(hold->engine, &stats);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} lines[] = {
+		{"asks", sum.fresh + sum.stale + sum.led + sum.waited + sum.passed + sum.refused},
+		{"fresh", sum.fresh},
+		{"stale", sum.stale},
+		{"led", sum.led},
+		{"waited", sum.waited},
+		{"passed", sum.passed},
+		{"refused", sum.refused},
+		{"early", sum.early},
+		{"timed_out", sum.timed_out},
+		{"handed_over", sum.handed_over},
+		{"lapsed", sum.lapsed},
+		{"fenced", sum.fenced},
+		{"cut", sum.cut},
+		{"gave_up", sum.gave_up},
+		{"released_blocked", sum.released_blocked},
+		{"released_hol", sum.released_hol},
+		{"released_bytes", sum.released_bytes},
+		{"unfilled", sum.unfilled},
+		{"closed_leaders", sum.closed_leaders},
+		{"invalidations", sum.invalidations},
+		{"loads", sum.loads},
+		{"fills", sum.fills},
+		{"load_errors", sum.load_errors},
+		{"load_timeouts", sum.load_timeouts},
+		{"absences", sum.absences},
+		{"nostores", sum.nostores},
+		{"load_time_us", (uint64_t)sum.load_us},
+		{"loads_avoided", sum.avoided},
+		{"would_wait", sum.would_wait},
+		{"herd_max", sum.herd_max},
+		{"flights", stats.flights},
+		{"leases", stats.leases},
+		{"waiters", stats.waiters},
+		{"keys_known", stats.records},
+		{"peers", stats.peers},
+	};
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		line(out, lines[i].name, lines[i].value);
+	for (uint32_t i = 1; i < hold->gates_known_len; i++)
+		add_gate_line(server, out, i);
+	hold_leave(hold);
+}
+
+void hold_reset_stats(struct server *server)
+{
+	struct hold *hold = server->hold;
+
+	hold_enter(hold);
+	for (uint32_t i = 1; i < hold->gates_known_len; i++) {
+		hold->gates_known[i]->counters = (struct gate_counters){0};
+		hold->fresh_base[i] += fresh_of(server, i);
+	}
+	hold_leave(hold);
+}
