@@ -28,6 +28,18 @@ static void test_histogram__small_values_are_exact(void **state)
 	assert_int_equal(histogram.max_us, 10);
 }
 
+/* 0.07 * 100 is a little more than 7 in floating point; the seventh sample is meant all the same. */
+static void test_histogram__a_share_that_is_a_whole_number_of_samples_is_that_sample(void **state)
+{
+	struct histogram histogram;
+
+	histogram_init(&histogram);
+	for (int i = 0; i < 100; i++)
+		histogram_add(&histogram, i < 7 ? 1 : 2);
+	assert_int_equal(histogram_quantile(&histogram, 0.07), 1);
+	assert_int_equal(histogram_quantile(&histogram, 0.071), 2);
+}
+
 /* A value alone: the median of three copies, with a far larger maximum, is the bucket's upper end. */
 static void test_histogram__errs_upwards_by_at_most_a_sixteenth(void **state)
 {
@@ -114,6 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_histogram__empty_is_zero),
 		cmocka_unit_test(test_histogram__small_values_are_exact),
+		cmocka_unit_test(test_histogram__a_share_that_is_a_whole_number_of_samples_is_that_sample),
 		cmocka_unit_test(test_histogram__errs_upwards_by_at_most_a_sixteenth),
 		cmocka_unit_test(test_histogram__never_reports_above_the_maximum),
 		cmocka_unit_test(test_histogram__negative_is_zero_and_huge_is_the_last_bucket),

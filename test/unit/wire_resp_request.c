@@ -289,6 +289,10 @@ static void test_request__own_limits_are_refused_at_the_length_line(void **state
 		{"*3\r\n$10\r\n0123456789\r\n$9\r\n123456789\r\n$1\r\n",
 		 "!Protocol error: too big request (client-query-buffer-limit)"},
 		{"*2\r\n$10\r\n0123456789\r\n$10\r\n", "..."},
+		/* the whole request may have 40 bytes, its last CR LF among them */
+		{"*3\r\n$10\r\n0123456789\r\n$7\r\n1234567\r\n$0\r\n\r\n", "<0123456789><1234567><>;"},
+		{"*3\r\n$10\r\n0123456789\r\n$8\r\n12345678\r\n$0\r\n",
+		 "!Protocol error: too big request (client-query-buffer-limit)"},
 		{"0123456789012345678901234567890\r\n", "<0123456789012345678901234567890>;"},
 		{"012345678901234567890123456789012\r\n", "!Protocol error: too big inline request"},
 	};
