@@ -230,16 +230,16 @@ static void close_private(struct loop *loop)
 	loop->own = NULL;
 }
 
-/* Closes the handles and has all close callbacks run, also those of connections and of the holds. */
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+/* Closes every handle, also those that other parts have opened on this loop, and has all close callbacks run. */
 static void close_handles(struct loop *loop)
 {
-	struct loop_private *own = loop->own;
-
-	uv_close((uv_handle_t *)&own->prepare, NULL);
-	uv_close((uv_handle_t *)&own->check, NULL);
-	uv_close((uv_handle_t *)&own->idle, NULL);
-	uv_close((uv_handle_t *)&own->tick, NULL);
-	uv_close((uv_handle_t *)&own->wake, NULL);
+	uv_walk(&loop->uv, close_handle, NULL);
 	(void)uv_run(&loop->uv, UV_RUN_DEFAULT);
 }
 

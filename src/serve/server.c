@@ -301,7 +301,6 @@ static void close_loops(struct server *server, unsigned count)
 		if (server->loops[i].own->started)
 			(void)uv_thread_join(&server->loops[i].thread);
 	}
-	hold_stop(server->hold);
 	for (unsigned i = count; i > 0; i--)
 		loop_close(&server->loops[i - 1]);
 }
