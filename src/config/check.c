@@ -6,58 +6,65 @@
 
 #define SLACK INT64_C(1024) /* of a request or reply around its key and value */
 
-/* ---- limits --------------------------------------------------------------------------------------------------- */
+/* ---- limits: a default bends to what was given ---------------------------------------------------------------- */
 
 static uint32_t limit_line(const struct loader *loader, const char *name)
 {
 	return loader->limits_lines[option_index(&table_limits, name)];
 }
 
-/* `room`, an option called `name`, must hold the largest key and value. A default bends to what was given. */
-static void check_room(struct loader *loader, const char *name, int64_t *room)
+/* `one` is what a connection may take of something, `total` what all may take together; both names are options. */
+struct room {
+	const char *one_name, *total_name;
+	int64_t *one, *total;
+};
+
+/* All together must be allowed what one connection is. */
+static void check_total(struct loader *loader, const struct room *room)
+{
+	if (*room->total >= *room->one)
+		return;
+	if (limit_line(loader, room->total_name) == 0)
+		*room->total = *room->one;
+	else if (limit_line(loader, room->one_name) == 0)
+		*room->one = *room->total;
+	else
+		load_refuse(loader, limit_line(loader, room->total_name),
+			    "limits: option '%s': is below '%s', which one connection may take", room->total_name,
+			    room->one_name);
+}
+
+/* One connection must have room for the largest key and value. */
+static void check_room(struct loader *loader, const struct room *room)
 {
 	struct config_limits *limits = &loader->config->limits;
-	int64_t need = limits->key_bytes + limits->value_bytes + SLACK;
-	int64_t left = *room - limits->key_bytes - SLACK;
+	const char *name = limit_line(loader, room->one_name) != 0 ? room->one_name : room->total_name;
+	int64_t around = limits->key_bytes + SLACK;
+	int64_t most = INT64_MAX;
 
-	if (*room >= need)
+	check_total(loader, room);
+	if (*room->one >= limits->value_bytes + around)
 		return;
-	if (limit_line(loader, name) == 0)
-		*room = need;
-	else if (limit_line(loader, "value") == 0 && left > 0)
-		limits->value_bytes = left;
+	if (limit_line(loader, name) != 0)
+		most = name == room->one_name ? *room->one : *room->total;
+	if (most >= limits->value_bytes + around)
+		*room->one = limits->value_bytes + around;
+	else if (limit_line(loader, "value") == 0 && most > around)
+		limits->value_bytes = most - around;
 	else
 		load_refuse(loader, limit_line(loader, name),
 			    "limits: option '%s': has no room for the largest 'key' and 'value' together", name);
-}
-
-/* `total`, called `name`, must hold what one connection, under `one_name`, may take. */
-static void check_total(struct loader *loader, const char *name, int64_t *total, const char *one_name, int64_t *one)
-{
-	if (*total >= *one)
-		return;
-	if (limit_line(loader, name) == 0)
-		*total = *one;
-	else if (limit_line(loader, one_name) == 0)
-		*one = *total;
-	else
-		load_refuse(loader, limit_line(loader, name),
-			    "limits: option '%s': is below '%s', which one connection may take", name, one_name);
+	check_total(loader, room);
 }
 
 static void check_limits(struct loader *loader)
 {
 	struct config_limits *limits = &loader->config->limits;
 
-	check_total(loader, "query_buffer_total", &limits->query_buffer_total_bytes, "query_buffer",
-		    &limits->query_buffer_bytes);
-	check_total(loader, "output_total", &limits->output_total_bytes, "output", &limits->output_bytes);
-	check_room(loader, "query_buffer", &limits->query_buffer_bytes);
-	check_room(loader, "output", &limits->output_bytes);
-	if (limits->query_buffer_total_bytes < limits->query_buffer_bytes)
-		limits->query_buffer_total_bytes = limits->query_buffer_bytes;
-	if (limits->output_total_bytes < limits->output_bytes)
-		limits->output_total_bytes = limits->output_bytes;
+	check_room(loader, &(struct room){"query_buffer", "query_buffer_total", &limits->query_buffer_bytes,
+					  &limits->query_buffer_total_bytes});
+	check_room(loader,
+		   &(struct room){"output", "output_total", &limits->output_bytes, &limits->output_total_bytes});
 	if (limits->held_bytes_max > limits->output_bytes && limit_line(loader, "held_bytes_max") != 0)
 		load_advise(loader, limit_line(loader, "held_bytes_max"),
 			    "limits: option 'held_bytes_max': is above 'output', at which a connection is closed");

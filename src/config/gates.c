@@ -58,14 +58,15 @@ static void read_gate(struct loader *loader, const struct grammar_block *block, 
 	draft->faulty = loader->faults->errors > errors;
 }
 
-static void gate_from_argument(struct loader *loader, const char *text, struct gate_draft *draft)
+static void gate_from_argument(struct loader *loader, struct hg_bytes text, struct gate_draft *draft)
 {
 	char label[LABEL_BYTES];
 
-	(void)snprintf(label, sizeof(label), "--gate \"%.60s%s\": ", text, strlen(text) > 60 ? "..." : "");
+	(void)snprintf(label, sizeof(label), "--gate \"%.*s%s\": ", (int)(text.len < 60 ? text.len : 60),
+		       (const char *)text.at, text.len > 60 ? "..." : "");
 	gate_policy_default(&draft->gate.policy, GATE_CLIENT);
 	draft->gate.origin = -1;
-	make_pattern(loader, draft, bytes_of(text), label);
+	make_pattern(loader, draft, text, label);
 }
 
 /* Without any gate nothing is held, but what holding would save is counted. */
@@ -73,7 +74,7 @@ static void gate_by_default(struct loader *loader)
 {
 	struct gate_draft *draft = &loader->drafts[0];
 
-	gate_from_argument(loader, "*", draft);
+	gate_from_argument(loader, bytes_of("*"), draft);
 	draft->gate.policy.mode = GATE_OBSERVE;
 	loader->config->gates_len = 1;
 	loader->config->gate_default = true;
@@ -92,7 +93,7 @@ void load_gates(struct loader *loader, const struct grammar_block *root, const s
 	if (count > room)
 		load_refuse(loader, root->line, "there are %u gates, more than %u", count, CONFIG_GATES_MAX);
 	for (uint32_t i = 0; i < arguments && config->gates_len < room; i++)
-		gate_from_argument(loader, overrides->gates[i], &loader->drafts[config->gates_len++]);
+		gate_from_argument(loader, bytes_of(overrides->gates[i]), &loader->drafts[config->gates_len++]);
 	for (const struct grammar_block *block = root->blocks; block != NULL && config->gates_len < room;
 	     block = block->next) {
 		if (strcmp(block->name, "gate") == 0)
