@@ -1,0 +1,156 @@
+/* get.c - hg_cache_get(): the hit, which takes no lock, and everything else, which makes a visit to the key's lane.
+ *
+ * What an ask sees goes through `struct request`; what it does next is decided under the locks and done without them.
+ */
+#include "lib/get.h"
+
+#include "base/sat.h"
+
+#include <string.h>
+
+/* ---- without a lock ---- */
+
+static struct times times_of(const struct entry *entry)
+{
+	return (struct times){
+		.fresh_until_us = entry->fresh_until_us,
+		.dead_at_us = entry->dead_at_us,
+		.early_us = entry->early_us,
+		.scale_us = entry->scale_us,
+		.cost_us = entry->cost_us,
+	};
+}
+
+/* Is the value so far from its expiry that a cheap clock will do? */
+static inline bool is_far(const struct entry *entry, int64_t coarse_us)
+{
+	return coarse_us + CACHE_COARSE_US < entry->fresh_until_us - (int64_t)entry->early_us &&
+	       coarse_us < entry->dead_at_us;
+}
+
+/* Has this thread learnt a moment ago that nothing is to be done about the key? */
+static bool hushed(const struct request *request, const struct entry *entry, int64_t now_us)
+{
+	const struct hush *hush = seat_hush(request->seat, request->key.hash);
+
+	return hush->hash == request->key.hash && hush->fresh_until_us == entry->fresh_until_us &&
+	       now_us < hush->until_us;
+}
+
+/* A value near its expiry or past it: may it be answered as it is? Sets `early` where it was chosen for a refresh. */
+static bool is_answer(struct request *request, const struct entry *entry)
+{
+	int64_t now = cache_now_us(request->cache);
+	enum freshness state = entry_state(entry, now);
+	struct times times = times_of(entry);
+
+	request->looked_us = now;
+	request->stale = state == STALE;
+	if (state == ABSENT)
+		return false;
+	if (request->probe)
+		return true;
+	if (state == FRESH) {
+		if (entry->early_us == 0 || now < entry->fresh_until_us - (int64_t)entry->early_us)
+			return true;
+		if (!gate_early_draw(&times, dice_unit(&request->seat->dice), now))
+			return true;
+		request->early = true;
+	}
+	return hushed(request, entry, now);
+}
+
+static void count_hit(struct request *request)
+{
+	struct seat *seat = request->seat;
+
+	if (request->probe) {
+		atomic_fetch_add_explicit(&request->cache->tallies.probes, 1, memory_order_relaxed);
+		return;
+	}
+	seat_count(request->stale ? &seat->stale : &seat->fresh);
+	if ((request->stale || request->early) && seat_hush(seat, request->key.hash)->flying)
+		seat_count(&seat->avoided);
+}
+
+/* True: picked up. */
+static bool look(struct request *request)
+{
+	struct hg_cache *cache = request->cache;
+	const struct entry *entry;
+	bool found;
+
+	request->looked_us = cache_coarse_us(cache);
+	memory_read_begin(request->seat->reader);
+	entry = memory_find(cache->memory, &request->key);
+	found = entry != NULL && (is_far(entry, request->looked_us) || is_answer(request, entry));
+	if (found)
+		pick_entry(&request->pick, entry, request->answer, request->looked_us);
+	memory_read_end(request->seat->reader);
+	return found;
+}
+
+static enum hg_err give(struct request *request, enum hg_how how)
+{
+	enum hg_err err = pick_give(&request->pick, how, request->cache->allocator, request->answer);
+
+	if (err != HG_OK)
+		return fault_set(request->fault, err, 0, "there is no memory for the value that was found");
+	return HG_OK;
+}
+
+static enum hg_err missed(struct request *request)
+{
+	struct hg_answer *answer = request->answer;
+
+	atomic_fetch_add_explicit(&request->cache->tallies.probes, 1, memory_order_relaxed);
+	answer->value = (struct hg_bytes){NULL, 0};
+	answer->given = NULL;
+	answer->outcome = HG_MISS;
+	answer->how = HG_FRESH;
+	answer->fresh_us = 0;
+	return HG_OK;
+}
+
+enum hg_err hg_cache_get(struct hg_cache *cache, struct hg_bytes key, const struct hg_ask *ask,
+			 struct hg_answer *answer, struct hg_fault *out_fault)
+{
+	struct request request;
+
+	if (key.len > cache->config.key_bytes_max)
+		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "the key has more than key_bytes_max bytes");
+	request.cache = cache;
+	request.ask = ask;
+	request.answer = answer;
+	request.fault = out_fault;
+	request.stale = false;
+	request.early = false;
+	request.probe = ask != NULL ? ask->only_cached || (ask->load == NULL && cache->config.load == NULL)
+				    : cache->config.load == NULL;
+	request.seat = seat_of(cache);
+	if (request.seat == NULL)
+		return fault_set(out_fault, HG_ERR_MEMORY, 0, "there is no memory to let this thread in");
+	request.key = memory_key(cache->memory, key, 0);
+	if (look(&request)) {
+		count_hit(&request);
+		return give(&request, request.stale ? HG_STALE : HG_FRESH);
+	}
+	return request.probe ? missed(&request) : get_visit(&request);
+}
+
+bool get_fallback(struct request *request)
+{
+	struct hg_cache *cache = request->cache;
+	const struct entry *entry;
+	int64_t now = cache_now_us(cache);
+	enum freshness state;
+
+	memory_read_begin(request->seat->reader);
+	entry = memory_find(cache->memory, &request->key);
+	state = entry_state(entry, now);
+	if (state != ABSENT)
+		pick_entry(&request->pick, entry, request->answer, now);
+	memory_read_end(request->seat->reader);
+	request->stale = state == STALE;
+	return state != ABSENT;
+}

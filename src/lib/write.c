@@ -1,0 +1,159 @@
+/* write.c - what a program does to a key besides asking: put, invalidate, purge, flush. */
+#include "lib/lead.h"
+
+#include "base/alloc.h"
+#include "base/sat.h"
+
+#include <string.h>
+
+static void begin(struct visit *visit, struct hg_cache *cache, const struct key *key)
+{
+	visit_begin(visit, cache, cache_lane(cache, key), memory_mask(key));
+}
+
+static void end(struct visit *visit)
+{
+	int64_t now = visit->now_us;
+
+	visit_end(visit);
+	cache_sweep(visit->cache, now);
+}
+
+/* ---- put ---- */
+
+static enum hg_err put(struct visit *visit, const struct key *key, struct blob *blob, int64_t ttl_us)
+{
+	struct hg_cache *cache = visit->cache;
+	struct engine *engine = visit->lane->engine;
+	struct gate *gate = &visit->lane->gate;
+	struct memory_put put = {.value = blob_bytes(blob), .blob = blob};
+	struct shared shared = {blob, blob->len > 0 ? HG_VALUE : HG_EMPTY, 0};
+	const struct entry *entry;
+	bool flight;
+	enum hg_err err;
+
+	(void)engine_write(engine, key, gate, NULL, false, ttl_us, visit->now_us, &put.times, &flight);
+	put.flags = flight ? ENTRY_FLIGHT : 0;
+	err = memory_put(cache->memory, key, &put, visit->now_us, &entry);
+	if (err == HG_OK) {
+		shared.fresh_us = sat_max(sat_sub(put.times.fresh_until_us, visit->now_us), 0);
+	} else {
+		entry = memory_find(cache->memory, key);
+		if (entry != NULL)
+			memory_remove(cache->memory, entry);
+	}
+	/* Those who wait get the value all the same: it is the newest. */
+	engine_wrote(engine, key, gate, NULL, &shared, visit->now_us);
+	end(visit);
+	return err;
+}
+
+enum hg_err hg_cache_put(struct hg_cache *cache, struct hg_bytes key, struct hg_bytes value, int64_t ttl_us,
+			 struct hg_fault *out_fault)
+{
+	struct key full = memory_key(cache->memory, key, 0);
+	struct visit visit;
+	struct blob *blob;
+	enum hg_err err;
+
+	if (key.len > cache->config.key_bytes_max)
+		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "the key has more than key_bytes_max bytes");
+	if (ttl_us < 0)
+		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "ttl_us is negative");
+	blob = value.len <= cache->config.value_bytes_max ? blob_create(cache->allocator, value.len) : NULL;
+	if (blob == NULL) {
+		(void)hg_cache_invalidate(cache, key);
+		if (value.len > cache->config.value_bytes_max)
+			return fault_set(out_fault, HG_ERR_LIMIT, 0, "the value has more than value_bytes_max bytes");
+		return fault_set(out_fault, HG_ERR_MEMORY, 0, "there is no memory for the value");
+	}
+	if (value.len > 0)
+		memcpy(blob->at, value.at, value.len);
+	begin(&visit, cache, &full);
+	err = put(&visit, &full, blob, ttl_us == 0 ? cache->config.policy.ttl_us : ttl_us);
+	blob_unref(blob);
+	if (err == HG_ERR_LIMIT)
+		return fault_set(out_fault, err, 0, "the value does not fit into max_bytes");
+	if (err != HG_OK)
+		return fault_set(out_fault, err, 0, "there is no memory for the value");
+	return HG_OK;
+}
+
+/* ---- taking away ---- */
+
+static void count_invalidation(struct hg_cache *cache)
+{
+	atomic_fetch_add_explicit(&cache->tallies.invalidations, 1, memory_order_relaxed);
+}
+
+bool hg_cache_invalidate(struct hg_cache *cache, struct hg_bytes key)
+{
+	struct key full = memory_key(cache->memory, key, 0);
+	const struct entry *entry;
+	struct visit visit;
+	bool there;
+
+	begin(&visit, cache, &full);
+	entry = memory_find(cache->memory, &full);
+	there = entry_state(entry, visit.now_us) != ABSENT;
+	if (entry != NULL)
+		memory_remove(cache->memory, entry);
+	engine_invalidate(visit.lane->engine, &full, NULL, visit.now_us);
+	end(&visit);
+	count_invalidation(cache);
+	return there;
+}
+
+/* Stale from now on, for as long as the grace allows, and no longer than before. */
+static void make_stale(struct visit *visit, const struct entry *entry)
+{
+	int64_t grace = visit->lane->gate.policy.grace_us;
+	struct times times = {
+		.fresh_until_us = sat_min(entry->fresh_until_us, visit->now_us),
+		.dead_at_us = sat_min(entry->dead_at_us, sat_add(visit->now_us, grace)),
+		.cost_us = entry->cost_us,
+	};
+	const struct entry *restamped;
+
+	/* Without memory for the new times the value goes: it may not stay fresh. "No such row" is never served stale.
+	 */
+	if (grace == 0 || entry->flags & ENTRY_ABSENCE ||
+	    memory_restamp(visit->cache->memory, entry, &times, visit->now_us, &restamped) != HG_OK)
+		memory_remove(visit->cache->memory, entry);
+}
+
+bool hg_cache_purge(struct hg_cache *cache, struct hg_bytes key)
+{
+	struct key full = memory_key(cache->memory, key, 0);
+	const struct entry *entry;
+	struct visit visit;
+	bool there;
+
+	begin(&visit, cache, &full);
+	entry = memory_find(cache->memory, &full);
+	there = entry_state(entry, visit.now_us) != ABSENT;
+	if (there)
+		make_stale(&visit, entry);
+	/* What a load that has begun already brings may be as old: the refresh is another one. */
+	engine_invalidate(visit.lane->engine, &full, NULL, visit.now_us);
+	end(&visit);
+	count_invalidation(cache);
+	return there;
+}
+
+/* All of the store and all lanes at once, so that no ask falls between. */
+void hg_cache_flush(struct hg_cache *cache)
+{
+	struct visit visits[CACHE_LANES];
+
+	memory_lock(cache->memory, MEMORY_MASK_ALL);
+	memory_flush(cache->memory, STORE_SPACE_ALL);
+	for (uint32_t i = 0; i < CACHE_LANES; i++) {
+		visit_begin(&visits[i], cache, &cache->lanes[i], 0);
+		engine_flush(visits[i].lane->engine, STORE_SPACE_ALL, NULL, visits[i].now_us);
+	}
+	memory_unlock(cache->memory, MEMORY_MASK_ALL);
+	for (uint32_t i = 0; i < CACHE_LANES; i++)
+		visit_end(&visits[i]);
+	count_invalidation(cache);
+}
