@@ -41,15 +41,12 @@ void link_release_head(struct engine *engine, struct link *link, enum release_re
 	turn = LIST_ENTRY(link->turns.next, struct turn, in_link);
 	for (uint32_t i = 0; i < turn->asks_len; i++) {
 		struct ask *ask = &turn->asks[i];
-		struct flight *flight = ask->flight;
 
 		if (ask->state != ASK_WAITING)
 			continue;
 		count_release(ask, reason);
-		nil_given(engine, flight->record, link);
+		nil_given(engine, ask->flight->record, link);
 		ask_answer(engine, ask, ANSWER_PASS, now_us);
-		if (list_empty(&flight->waiters) && flight->holder == HOLDER_NONE)
-			flight_end(engine, flight, "lapse", now_us);
 	}
 }
 

@@ -100,6 +100,7 @@ static void answer_value(struct engine *engine, struct flight *flight, void *val
 {
 	struct gate_counters *counters = &flight->gate->counters;
 
+	flight->ending = true;
 	while (!list_empty(&flight->waiters)) {
 		struct ask *ask = LIST_ENTRY(flight->waiters.next, struct ask, in_flight);
 
@@ -187,6 +188,7 @@ static void fill_value(struct engine *engine, struct record *record, struct flig
 		record_filled(engine, record);
 	}
 	flight_unlease(engine, flight);
+	flight->ending = true;
 	if (absent) {
 		while (!list_empty(&flight->waiters))
 			ask_answer(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), ANSWER_ABSENT,
@@ -208,6 +210,7 @@ static void fill_nostore(struct engine *engine, struct record *record, struct fl
 		record->pass_until_us = sat_add(now_us, flight->gate->policy.lease_us);
 	}
 	flight_unlease(engine, flight);
+	flight->ending = true;
 	if (fill->kind == FILL_NOSTORE && fill->value != NULL)
 		answer_value(engine, flight, fill->value, now_us);
 	while (!list_empty(&flight->waiters))
@@ -387,9 +390,11 @@ void engine_gate_changed(struct engine *engine, const struct gate *gate, int64_t
 
 		if (flight->gate != gate || (gate->policy.mode == GATE_HOLD && !flight->observed))
 			continue;
+		flight->ending = true;
 		while (!list_empty(&flight->waiters))
 			ask_answer(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), ANSWER_PASS,
 				   now_us);
+		flight->ending = false;
 		if (flight->holder != HOLDER_LOAD && flight->holder != HOLDER_CALLER)
 			flight_end(engine, flight, "void", now_us);
 	}

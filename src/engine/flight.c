@@ -175,6 +175,7 @@ static void unfilled(struct engine *engine, struct flight *flight, int64_t now_u
 	}
 	record->unfilled_until_us = sat_add(now_us, record->unfilled_span_us);
 	flight_unlease(engine, flight);
+	flight->ending = true;
 	while (!list_empty(&flight->waiters))
 		ask_answer(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), ANSWER_PASS, now_us);
 	flight_end(engine, flight, "unfilled", now_us);
@@ -356,6 +357,7 @@ void flight_fail(struct engine *engine, struct flight *flight, const char *text,
 	}
 	if (flight->holder == HOLDER_LOAD && now_us >= flight->end_us)
 		flight->canceled = flight->token;
+	flight->ending = true;
 	while (!list_empty(&flight->waiters))
 		ask_error(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), HG_ERR_LOAD, engine->error,
 			  0, now_us);

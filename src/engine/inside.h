@@ -99,6 +99,7 @@ struct flight {
 	struct list_node waiters;
 	uint32_t waiters_len, herd, leases, passes;
 	bool void_;    /* an invalidation came: stores nothing */
+	bool ending;   /* its waiters are being answered; it ends when they are */
 	bool observed; /* of an observing gate: counts only */
 	/* the lease */
 	enum holder holder;
@@ -173,17 +174,20 @@ void flight_fail(struct engine *engine, struct flight *flight, const char *text,
 /* wait.c */
 void wait_join(struct engine *engine, struct ask *ask, struct flight *flight, int64_t deadline_us);
 void wait_leave(struct engine *engine, struct ask *ask); /* out of its flight; not answered */
-void ask_settle(struct ask *ask, enum answer answer);    /* inside engine_turn and engine_ask */
+/* The same for one that goes for reasons of its own: a flight that nobody leads and nobody waits for ends with it. */
+void wait_abandon(struct engine *engine, struct ask *ask, int64_t now_us);
+void ask_settle(struct ask *ask, enum answer answer); /* inside engine_turn and engine_ask */
 void ask_answer(struct engine *engine, struct ask *ask, enum answer answer, int64_t now_us); /* a waiter, later */
 void ask_error(struct engine *engine, struct ask *ask, enum hg_err error, const char *text, int64_t retry_us,
 	       int64_t now_us);
 void ask_count(struct ask *ask, enum verdict verdict);
 void ask_withdraw(struct engine *engine, struct ask *ask, int64_t now_us); /* to be looked up again */
+enum answer ask_time_out(struct engine *engine, struct ask *ask, struct flight *flight, int64_t now_us);
 void ask_deadline(struct engine *engine, struct ask *ask, int64_t now_us);
 bool ask_may_lead(const struct ask *ask);
 void turn_leave(struct engine *engine, struct turn *turn, int64_t now_us);
 void turn_progress(struct engine *engine, struct turn *turn, int64_t now_us);
-void turn_drop(struct engine *engine, struct turn *turn); /* its connection has closed */
+void turn_drop(struct engine *engine, struct turn *turn, int64_t now_us); /* its connection has closed */
 
 /* link.c */
 struct mark *mark_find(const struct list_node *marks, const struct gate *gate);

@@ -331,7 +331,7 @@ static void close_turns(struct engine *engine, struct link *link, int64_t now_us
 		}
 	}
 	while (!list_empty(&link->turns))
-		turn_drop(engine, LIST_ENTRY(link->turns.next, struct turn, in_link));
+		turn_drop(engine, LIST_ENTRY(link->turns.next, struct turn, in_link), now_us);
 }
 
 void link_close(struct engine *engine, struct link *link, int64_t now_us)

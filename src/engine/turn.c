@@ -174,15 +174,16 @@ static int64_t deadline_of(const struct ask *ask, const struct link *link, int64
 	return sat_add(ask->arrived_us, ask->wait_us);
 }
 
-/* An ask that may not wait: it is told who computes for how long, or (a caller) that its time is over. */
-static void will_not_wait(struct ask *ask, const struct flight *flight, int64_t now_us)
+/* Waits in the flight; not for an instant where the ask's time is over already (it was parked for that long) or where
+ * it may not wait at all. */
+static void wait_for(struct engine *engine, struct ask *ask, struct link *link, struct flight *flight, int64_t now_us)
 {
-	ask->lease_us = sat_max(sat_sub(flight->end_us, now_us), 0);
-	if (ask->kind == ASK_LOAD) {
-		ask->error = HG_ERR_TIMEOUT;
-		ask->text = "somebody loads the key, and this ask may not wait";
-	}
-	ask_settle(ask, ask->kind == ASK_LOAD ? ANSWER_ERROR : ANSWER_WAIT);
+	int64_t deadline = deadline_of(ask, link, now_us);
+
+	if (deadline > now_us)
+		wait_join(engine, ask, flight, deadline);
+	else
+		ask_settle(ask, ask_time_out(engine, ask, flight, now_us));
 }
 
 static void join(struct engine *engine, struct ask *ask, struct link *link, struct flight *flight, int64_t now_us)
@@ -192,11 +193,7 @@ static void join(struct engine *engine, struct ask *ask, struct link *link, stru
 		engine_remark(engine, REMARK_OWN_LOCK, ask->gate, &ask->key, link->peer, 0, 0);
 	nil_asked(engine, flight->record, link);
 	ask_count(ask, VERDICT_WAIT);
-	if (ask->kind != ASK_READ && ask->wait_us <= 0) {
-		will_not_wait(ask, flight, now_us);
-		return;
-	}
-	wait_join(engine, ask, flight, sat_max(deadline_of(ask, link, now_us), now_us));
+	wait_for(engine, ask, link, flight, now_us);
 }
 
 /* The program loads. Over a value the asker has it; else it waits for its own load like everybody. */
@@ -211,7 +208,7 @@ static void load(struct engine *engine, struct ask *ask, struct link *link, cons
 	flight_order_load(engine, flight, now_us);
 	if (view->state == ABSENT) {
 		ask_count(ask, VERDICT_LEAD);
-		wait_join(engine, ask, flight, sat_max(deadline_of(ask, link, now_us), now_us));
+		wait_for(engine, ask, link, flight, now_us);
 		return;
 	}
 	if (view->state == FRESH) {
@@ -348,28 +345,23 @@ static bool failed(const struct turn *turn)
 }
 
 /* An error of one member answers the command; what the others wait for goes on without them. */
-static void abandon_members(struct engine *engine, struct turn *turn)
+static void abandon_members(struct engine *engine, struct turn *turn, int64_t now_us)
 {
 	for (uint32_t i = 0; i < turn->asks_len; i++) {
 		struct ask *ask = &turn->asks[i];
 
 		if (ask->state == ASK_WAITING)
-			wait_leave(engine, ask);
+			wait_abandon(engine, ask, now_us);
 		if (ask->state != ASK_ANSWERED)
 			ask_settle(ask, ANSWER_NONE);
 	}
 }
 
-enum turn_state engine_turn(struct engine *engine, struct turn *turn, const struct view *views, int64_t now_us)
+/* One pass over the open members. */
+static void serve_turn(struct engine *engine, struct turn *turn, const struct view *views, bool behind, int64_t now_us)
 {
-	struct link *link = turn->link;
-	bool any_waits, any_other, behind;
+	bool any_waits, any_other;
 
-	assert(turn->state == TURN_NEW || turn->state == TURN_DUE);
-	engine->calls++;
-	if (turn->state == TURN_NEW)
-		begin_turn(turn);
-	behind = !list_empty(&link->turns) && link->turns.next != &turn->in_link;
 	survey(engine, turn, views, behind, now_us, &any_waits, &any_other);
 	for (uint32_t i = 0; i < turn->asks_len; i++) {
 		/* A member that leads makes a later one of the same key wait: hold_back is about the survey alone. */
@@ -378,18 +370,41 @@ enum turn_state engine_turn(struct engine *engine, struct turn *turn, const stru
 				     any_waits || (behind && any_other), now_us);
 	}
 	if (failed(turn))
-		abandon_members(engine, turn);
+		abandon_members(engine, turn, now_us);
+}
+
+enum turn_state engine_turn(struct engine *engine, struct turn *turn, const struct view *views, int64_t now_us)
+{
+	struct link *link = turn->link;
+	enum turn_state state;
+	uint32_t parked;
+	bool behind;
+
+	assert(turn->state == TURN_NEW || turn->state == TURN_DUE);
+	engine->calls++;
+	if (turn->state == TURN_NEW)
+		begin_turn(turn);
+	behind = !list_empty(&link->turns) && link->turns.next != &turn->in_link;
+	serve_turn(engine, turn, views, behind, now_us);
+	/* What made the others step back may have ended at once (its time was over): then it is their turn now. */
+	for (parked = turn->parked + 1; !behind && turn->waiting == 0 && turn->parked > 0 && turn->parked < parked;) {
+		parked = turn->parked;
+		serve_turn(engine, turn, views, behind, now_us);
+	}
 	if (turn->waiting == 0 && turn->parked == 0) {
 		turn->state = TURN_DONE;
 		turn_leave(engine, turn, now_us);
 		return TURN_DONE;
 	}
-	turn->state = turn->waiting > 0 ? TURN_HELD : TURN_PARKED;
+	state = turn->waiting > 0 ? TURN_HELD : TURN_PARKED;
+	assert(state == TURN_HELD || behind);
+	turn->state = state;
 	if (!list_linked(&turn->in_link)) {
 		list_push_back(&link->turns, &turn->in_link);
+		/* May find that this hold blocks a leader and end it again: then that is an effect like any other. */
 		link_update_held(engine, link, now_us);
 	}
-	return turn->state;
+	return state;
 }
 
 /* ---- asks without a turn
@@ -452,16 +467,11 @@ void engine_asked(struct engine *engine, const struct key *key, struct link *lin
 
 void engine_cancel(struct engine *engine, struct ask *ask)
 {
-	struct flight *flight = ask->flight;
-
 	list_remove(&ask->out);
 	if (ask->state != ASK_WAITING)
 		return;
-	wait_leave(engine, ask);
+	wait_abandon(engine, ask, ask->arrived_us);
 	ask_settle(ask, ANSWER_NONE);
-	/* A leaderless flight without waiters ends; its instant of hand-over sees to it. */
-	if (list_empty(&flight->waiters) && flight->holder == HOLDER_NONE)
-		flight_end(engine, flight, "lapse", flight->handover_us);
 }
 
 void engine_observe(struct engine *engine, const struct key *key, struct gate *gate, enum freshness state,

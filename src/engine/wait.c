@@ -69,6 +69,15 @@ void wait_leave(struct engine *engine, struct ask *ask)
 		ask->turn->waiting--;
 }
 
+void wait_abandon(struct engine *engine, struct ask *ask, int64_t now_us)
+{
+	struct flight *flight = ask->flight;
+
+	wait_leave(engine, ask);
+	if (!flight->ending && flight->holder == HOLDER_NONE && list_empty(&flight->waiters))
+		flight_end(engine, flight, "lapse", now_us);
+}
+
 void ask_settle(struct ask *ask, enum answer answer)
 {
 	if (ask->state == ASK_PARKED)
@@ -139,11 +148,11 @@ void turn_progress(struct engine *engine, struct turn *turn, int64_t now_us)
 	}
 }
 
-void turn_drop(struct engine *engine, struct turn *turn)
+void turn_drop(struct engine *engine, struct turn *turn, int64_t now_us)
 {
 	for (uint32_t i = 0; i < turn->asks_len; i++) {
 		if (turn->asks[i].state == ASK_WAITING)
-			wait_leave(engine, &turn->asks[i]);
+			wait_abandon(engine, &turn->asks[i], now_us);
 		turn->asks[i].state = ASK_ANSWERED;
 	}
 	list_remove(&turn->in_link);
@@ -167,17 +176,17 @@ static void answered(struct engine *engine, struct ask *ask, int64_t now_us)
 void ask_answer(struct engine *engine, struct ask *ask, enum answer answer, int64_t now_us)
 {
 	if (ask->state == ASK_WAITING)
-		wait_leave(engine, ask);
+		wait_abandon(engine, ask, now_us);
 	ask_settle(ask, answer);
 	answered(engine, ask, now_us);
 }
 
 /* One failed member fails the whole command: the others need not wait for it. */
-static void fail_turn(struct engine *engine, struct turn *turn)
+static void fail_turn(struct engine *engine, struct turn *turn, int64_t now_us)
 {
 	for (uint32_t i = 0; i < turn->asks_len; i++) {
 		if (turn->asks[i].state == ASK_WAITING)
-			wait_leave(engine, &turn->asks[i]);
+			wait_abandon(engine, &turn->asks[i], now_us);
 		if (turn->asks[i].state != ASK_ANSWERED)
 			ask_settle(&turn->asks[i], ANSWER_NONE);
 	}
@@ -187,13 +196,13 @@ void ask_error(struct engine *engine, struct ask *ask, enum hg_err error, const 
 	       int64_t now_us)
 {
 	if (ask->state == ASK_WAITING)
-		wait_leave(engine, ask);
+		wait_abandon(engine, ask, now_us);
 	ask->error = error;
 	ask->text = text;
 	ask->retry_after_us = retry_us;
 	ask_settle(ask, ANSWER_ERROR);
 	if (ask->turn != NULL)
-		fail_turn(engine, ask->turn);
+		fail_turn(engine, ask->turn, now_us);
 	answered(engine, ask, now_us);
 }
 
@@ -205,23 +214,34 @@ void ask_withdraw(struct engine *engine, struct ask *ask, int64_t now_us)
 	turn_progress(engine, ask->turn, now_us);
 }
 
-void ask_deadline(struct engine *engine, struct ask *ask, int64_t now_us)
+/* What an ask gets whose time is over: a nil where the gate allows one more, a named error, or (HERD LEASE) who leads.
+ */
+enum answer ask_time_out(struct engine *engine, struct ask *ask, struct flight *flight, int64_t now_us)
 {
-	struct flight *flight = ask->flight;
 	const struct gate_policy *policy = &ask->gate->policy;
 
 	ask->gate->counters.timed_out++;
 	if (ask->kind == ASK_READ && policy->on_timeout == GATE_TIMEOUT_PASS && policy->leader == GATE_CLIENT &&
 	    flight->passes < policy->pass_max) {
 		flight->passes++;
-		nil_given(engine, flight->record, ask->turn->link);
-		ask_answer(engine, ask, ANSWER_PASS, now_us);
-	} else if (ask->kind == ASK_LEASE) {
-		ask->lease_us = sat_max(sat_sub(flight->end_us, now_us), 0);
-		ask_answer(engine, ask, ANSWER_WAIT, now_us);
-	} else {
-		ask_error(engine, ask, HG_ERR_TIMEOUT, "nobody has filled the key within the time to wait", 0, now_us);
+		nil_given(engine, flight->record, ask->link);
+		return ANSWER_PASS;
 	}
-	if (list_empty(&flight->waiters) && flight->holder == HOLDER_NONE)
-		flight_end(engine, flight, "lapse", now_us);
+	if (ask->kind == ASK_LEASE) {
+		ask->lease_us = sat_max(sat_sub(flight->end_us, now_us), 0);
+		return ANSWER_WAIT;
+	}
+	ask->error = HG_ERR_TIMEOUT;
+	ask->text = "nobody has filled the key within the time to wait";
+	return ANSWER_ERROR;
+}
+
+void ask_deadline(struct engine *engine, struct ask *ask, int64_t now_us)
+{
+	enum answer answer = ask_time_out(engine, ask, ask->flight, now_us);
+
+	if (answer == ANSWER_ERROR)
+		ask_error(engine, ask, ask->error, ask->text, 0, now_us);
+	else
+		ask_answer(engine, ask, answer, now_us);
 }
