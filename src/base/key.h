@@ -26,7 +26,7 @@ enum freshness {
 struct times {
 	int64_t fresh_until_us; /* soft expiry; HG_NEVER: none */
 	int64_t dead_at_us;     /* hard expiry, never before fresh_until_us */
-	uint32_t early_us;      /* length of the window before fresh_until_us in which an early refresh may be chosen; 0: off */
+	uint32_t early_us;      /* length of the window before fresh_until_us for an early refresh; 0: off */
 	uint32_t scale_us;      /* beta * cost for the draw in that window; 0: the first ask in the window is chosen */
 	uint32_t cost_us;       /* how long the load took that made the value; saturated */
 };

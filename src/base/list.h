@@ -18,8 +18,9 @@ struct list_node {
 #define LIST_EACH(node, head) for (struct list_node *node = (head)->next; node != (head); node = node->next)
 
 /* As LIST_EACH, but the body may remove `node`. */
-#define LIST_EACH_SAFE(node, after, head)                                                                              \
-	for (struct list_node *node = (head)->next, *after = node->next; node != (head); node = after, after = node->next)
+#define LIST_EACH_SAFE(node, after, head)                                                \
+	for (struct list_node *node = (head)->next, *after = node->next; node != (head); \
+	     node = after, after = node->next)
 
 static inline void list_init(struct list_node *head)
 {

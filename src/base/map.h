@@ -32,8 +32,8 @@ void map_remove(struct map *map, struct map_node *node);
 /* First node of the chain in which `hash` would be; follow `next` and compare `hash`, then the key. */
 struct map_node *map_chain(const struct map *map, uint64_t hash);
 
-/* Walks all nodes, in no order: start with a zeroed cursor; returns NULL at the end. The node that was returned last may
- * be removed meanwhile, no other one, and nothing may be inserted. */
+/* Walks all nodes, in no order: start with a zeroed cursor; returns NULL at the end. The node that was returned last
+ * may be removed meanwhile, no other one, and nothing may be inserted. */
 struct map_cursor {
 	size_t bucket;
 	struct map_node *next;

@@ -96,7 +96,7 @@ struct resp_token {
 #define RESP_CHILDREN_MAX (UINT64_C(1) << 32) /* pairs or elements of one aggregate */
 
 /* Finds the end of a reply that arrives in pieces, looking at each byte once, at a bulk string's not at all. Zero it
- * before each reply; `input` begins where the reply does. */
+ * before each reply (`at`, `scanned` and `begun` suffice); `input` begins where the reply does. */
 struct resp_skip {
 	uint64_t at;   /* bytes passed so far; after RESP_DONE the reply's length */
 	uint64_t need; /* after RESP_MORE: no progress before `input` holds so many bytes */

@@ -154,36 +154,55 @@ static enum resp_status read_scalar(struct frame *frame, struct hg_bytes line, c
 	}
 }
 
-static enum resp_status read_frame(struct resp_skip *skip, struct hg_bytes input, uint64_t bulk_bytes_max,
-				   struct frame *frame, const char **out_error)
-{
-	unsigned char type;
-	struct hg_bytes line = {NULL, 0};
-	enum resp_status status;
+enum shape { UNKNOWN, LINE, BODY, AGGREGATE };
 
-	if (skip->at >= input.len)
-		return more(skip, skip->at + 1);
-	type = ((const unsigned char *)input.at)[skip->at];
-	if (type == '\0' || strchr("+-:$*_#,(!=%~|>", type) == NULL)
-		return wrong(out_error, "unknown type");
-	*frame = (struct frame){.token = {.type = (enum resp_type)type}};
-	status = read_line(skip, input, &line, &frame->end, out_error);
-	if (status != RESP_DONE)
-		return status;
-	switch (frame->token.type) {
+static enum shape shape_of(unsigned char type)
+{
+	switch (type) {
 	case RESP_BULK:
 	case RESP_BULK_ERROR:
 	case RESP_VERBATIM:
-		return read_bulk(skip, input, bulk_bytes_max, frame, line, out_error);
+		return BODY;
 	case RESP_ARRAY:
 	case RESP_MAP:
 	case RESP_SET:
 	case RESP_ATTRIBUTE:
 	case RESP_PUSH:
-		return read_aggregate(frame, line, out_error);
+		return AGGREGATE;
+	case RESP_SIMPLE:
+	case RESP_ERROR:
+	case RESP_INTEGER:
+	case RESP_NULL:
+	case RESP_BOOLEAN:
+	case RESP_DOUBLE:
+	case RESP_BIGNUM:
+		return LINE;
 	default:
-		return read_scalar(frame, line, out_error);
+		return UNKNOWN;
 	}
+}
+
+static enum resp_status read_frame(struct resp_skip *skip, struct hg_bytes input, uint64_t bulk_bytes_max,
+				   struct frame *frame, const char **out_error)
+{
+	struct hg_bytes line = {NULL, 0};
+	enum resp_status status;
+	enum shape shape;
+	unsigned char type;
+
+	if (skip->at >= input.len)
+		return more(skip, skip->at + 1);
+	type = ((const unsigned char *)input.at)[skip->at];
+	shape = shape_of(type);
+	if (shape == UNKNOWN)
+		return wrong(out_error, "unknown type");
+	*frame = (struct frame){.token = {.type = (enum resp_type)type}};
+	status = read_line(skip, input, &line, &frame->end, out_error);
+	if (status != RESP_DONE)
+		return status;
+	if (shape == BODY)
+		return read_bulk(skip, input, bulk_bytes_max, frame, line, out_error);
+	return shape == AGGREGATE ? read_aggregate(frame, line, out_error) : read_scalar(frame, line, out_error);
 }
 
 /* Passes over a frame that was read: one awaited child less, its own children awaited. */
@@ -228,9 +247,11 @@ enum resp_status resp_reply_skip(struct resp_skip *skip, struct hg_bytes input, 
 enum resp_status resp_reply_read(struct hg_bytes input, struct resp_token *tokens, size_t room, size_t *out_len,
 				 size_t *out_used, const char **out_error)
 {
-	struct resp_skip skip = {.at = 0, .scanned = 0};
+	struct resp_skip skip;
 	size_t len = 0;
 
+	skip.at = 0;
+	skip.scanned = 0;
 	begin(&skip);
 	while (skip.left[skip.depth] > 0) {
 		struct frame frame;
