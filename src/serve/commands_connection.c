@@ -21,36 +21,40 @@ static bool is_password(const char *password, struct hg_bytes given)
 	return differences == 0;
 }
 
-/* The name of the user with this password, or NULL. */
-static const char *find_user(const struct server *server, struct hg_bytes name, struct hg_bytes password)
+/* The password of a user, NULL where there is no such user. Without any password and any user nobody is asked, and
+ * "default" takes every password, as in Redis. */
+static const char *password_of(const struct server *server, struct hg_bytes name)
 {
 	const struct config *config = server->own->boot;
-	const char *found = NULL;
 
-	if (bytes_equal(name, bytes_of("default")))
-		return config->daemon.password == NULL || is_password(config->daemon.password, password) ? "default"
-													 : NULL;
+	if (config->daemon.password != NULL && bytes_equal(name, bytes_of("default")))
+		return config->daemon.password;
 	for (uint32_t i = 0; i < config->users_len; i++) {
-		bool same = bytes_equal(name, bytes_of(config->users[i].name));
-
-		if (same && is_password(config->users[i].password, password))
-			found = config->users[i].name;
+		if (bytes_equal(name, bytes_of(config->users[i].name)))
+			return config->users[i].password;
 	}
-	return found;
+	return NULL;
+}
+
+static bool is_right(const struct server *server, struct hg_bytes name, struct hg_bytes password)
+{
+	const char *right = password_of(server, name);
+
+	if (right == NULL)
+		return !server_asks_password(server) && bytes_equal(name, bytes_of("default"));
+	return is_password(right, password);
 }
 
 /* Becomes that user; writes the error where that is refused. */
 static bool authenticate(struct call *call, struct hg_bytes name, struct hg_bytes password)
 {
-	const char *user = find_user(call->server, name, password);
-
-	if (user == NULL) {
+	if (!is_right(call->server, name, password)) {
 		server_log(LOG_WARN, "auth_refused", "id=%llu address=%s", (unsigned long long)call->conn->id,
 			   call->conn->address);
 		resp_write_error(call->out, bytes_of("WRONGPASS invalid username-password pair or user is disabled."));
 		return false;
 	}
-	if (conn_set_text(call->conn, &call->conn->user, bytes_of(user)) != HG_OK) {
+	if (conn_set_text(call->conn, &call->conn->user, name) != HG_OK) {
 		resp_write_error(call->out, bytes_of("OOM no memory for the name"));
 		return false;
 	}
@@ -65,7 +69,7 @@ static void command_auth(struct call *call)
 		reply_syntax_error(call);
 		return;
 	}
-	if (call->args_len == 2 && call->server->own->boot->daemon.password == NULL) {
+	if (call->args_len == 2 && password_of(call->server, bytes_of("default")) == NULL) {
 		resp_write_error(call->out,
 				 bytes_of("ERR AUTH <password> called without any password configured for the default "
 					  "user. Are you sure your configuration is correct?"));
@@ -223,7 +227,7 @@ static void command_reset(struct call *call)
 	transaction_discard(conn, 0);
 	set_version(call, 2);
 	set_db(call, 0);
-	conn->authenticated = call->server->own->boot->daemon.password == NULL;
+	conn->authenticated = !server_asks_password(call->server);
 	if (conn_set_text(conn, &conn->name, (struct hg_bytes){NULL, 0}) != HG_OK ||
 	    conn_set_text(conn, &conn->user, bytes_of("default")) != HG_OK)
 		conn_close(conn, false);

@@ -43,7 +43,7 @@ static struct conn *create_conn(struct loop *loop, const struct arrival *arrival
 	conn->id = atomic_fetch_add_explicit(&server->own->next_client_id, 1, memory_order_relaxed);
 	conn->state = CONN_OPEN;
 	conn->resp = 2;
-	conn->authenticated = server->own->boot->daemon.password == NULL;
+	conn->authenticated = !server_asks_password(server);
 	memcpy(conn->address, arrival->address, sizeof(conn->address));
 	memcpy(conn->peer, arrival->peer_address, sizeof(conn->peer));
 	memcpy(own->local, arrival->local, sizeof(own->local));

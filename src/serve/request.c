@@ -198,6 +198,7 @@ static void run_requests(struct conn *conn, struct hg_bytes input, struct turn *
 		}
 		if (status == RESP_WRONG) {
 			refuse_request(conn, request->error);
+			resp_request_next(request); /* the parser may be the loop's, which others use next */
 			return;
 		}
 		if (!request->blank) {

@@ -81,6 +81,12 @@ static inline struct server_live *server_live(const struct server *server)
 
 #define LIVE(server, field) atomic_load_explicit(&(server)->own->live.field, memory_order_relaxed)
 
+/* Must clients say who they are? With a password for "default" or any user. */
+static inline bool server_asks_password(const struct server *server)
+{
+	return server->own->boot->daemon.password != NULL || server->own->boot->users_len > 0;
+}
+
 /* listen.c */
 enum hg_err listen_open(struct server *server) HG_MUST_USE; /* logs what it could not listen on */
 /* Starts accepting, on loop 0 before it runs. */
