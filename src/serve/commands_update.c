@@ -3,9 +3,6 @@
 #include "serve/commands_shared.h"
 #include "serve/keyspace.h"
 
-/* What no configuration raises: Redis' own limit of a string. */
-#define STRING_BYTES_MAX (512ull << 20)
-
 static void add(struct call *call, int64_t step)
 {
 	struct key key = keyspace_key(call, call->args[1]);
@@ -77,10 +74,6 @@ void command_append(struct call *call)
 	unsigned char small[MEMORY_INLINE_MAX];
 	uint64_t bytes = (uint64_t)old.len + call->args[2].len;
 
-	if (bytes > STRING_BYTES_MAX) {
-		resp_write_error(call->out, bytes_of("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
-		return;
-	}
 	if (!keyspace_fits(call, call->args[1], bytes))
 		return;
 	if (bytes <= sizeof(small)) {

@@ -58,26 +58,15 @@ const struct entry *keyspace_read(struct call *call, const struct key *key)
 
 /* ---- limits --------------------------------------------------------------------------------------------------- */
 
-/* "64kb", "10mb", "1000": as the configuration would have it written. */
+/* "64kb", "10mb", "1000b": as the configuration would have it written. */
 static void format_size(char out[32], int64_t bytes)
 {
-	static const struct {
-		int64_t bytes;
-		const char *unit;
-	} units[] = {{1 << 30, "gb"}, {1 << 20, "mb"}, {1 << 10, "kb"}, {1, ""}};
-	unsigned i = 0;
+	static const char *const units[] = {"b", "kb", "mb", "gb"};
+	unsigned unit = 0;
 
-	while (bytes == 0 ? units[i].bytes > 1 : bytes % units[i].bytes != 0)
-		i++;
-	snprintf(out, 32, "%lld%s", (long long)(bytes / units[i].bytes), units[i].unit);
-}
-
-static void refuse_size(struct call *call, const char *what, int64_t limit)
-{
-	char size[32];
-
-	format_size(size, limit);
-	resp_write_errorf(call->out, "ERR %s is longer than the limit of %s (limits: %s)", what, size, what);
+	for (; unit < 3 && bytes > 0 && bytes % 1024 == 0; unit++)
+		bytes /= 1024;
+	snprintf(out, 32, "%lld%s", (long long)bytes, units[unit]);
 }
 
 bool keyspace_fits(struct call *call, struct hg_bytes name, uint64_t value_bytes)
@@ -85,15 +74,18 @@ bool keyspace_fits(struct call *call, struct hg_bytes name, uint64_t value_bytes
 	const struct server_live *live = server_live(call->server);
 	int64_t key_max = sat_min(atomic_load_explicit(&live->key_bytes, memory_order_relaxed), MEMORY_KEY_MAX);
 	int64_t value_max = atomic_load_explicit(&live->value_bytes, memory_order_relaxed);
+	char size[32];
 
 	if (name.len > (uint64_t)key_max) {
 		count(&call->loop->counters.refused_keys);
-		refuse_size(call, "key", key_max);
+		format_size(size, key_max);
+		resp_write_errorf(call->out, "ERR key is longer than the limit of %s (limits: key)", size);
 		return false;
 	}
+	/* As an argument alone it would have been refused by the parser: this one grew, or the limit was lowered. */
 	if (value_bytes > (uint64_t)value_max) {
 		count(&call->loop->counters.refused_values);
-		refuse_size(call, "value", value_max);
+		resp_write_error(call->out, bytes_of("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
 		return false;
 	}
 	return true;

@@ -48,7 +48,8 @@ const struct entry *keyspace_read(struct call *call, const struct key *key);
 /* What a command may see: fresh, of this database, and no remembered absence. For visits of the whole key space. */
 bool keyspace_visible(const struct call *call, const struct entry *entry);
 
-/* Are name and value within the configured limits? Where not, the named error has been written and counted. */
+/* Are name and value within the limits (limits: key, value; the latter is Redis' proto-max-bulk-len)? Where not, the
+ * error has been written and counted. */
 bool keyspace_fits(struct call *call, struct hg_bytes name, uint64_t value_bytes) HG_MUST_USE;
 
 /* Writes and counts the error of a write that found no room. */

@@ -261,23 +261,21 @@ def test_watch_is_forgotten_with_unwatch_exec_discard_and_the_connection(daemon,
 
 # Sizes
 
-@with_config('gate "*" { mode = observe }\nlimits { key = 100  value = 64kb }')
+@with_config('gate "*" { mode = observe }\nlimits { key = 100b  value = 64kb }')
 def test_a_limit_is_named_and_nothing_changes(daemon):
     client = daemon.connect()
-    key_error = Error("ERR key is longer than the limit of 100 (limits: key)")
-    value_error = Error("ERR value is longer than the limit of 64kb (limits: value)")
-    assert client.ask("SET", "k" * 100, "v" * 65536) == "OK"
-    assert client.ask("APPEND", "k" * 100, "") == 65536
-    assert client.ask("APPEND", "k" * 100, "v") == value_error
-    assert client.ask("STRLEN", "k" * 100) == 65536
-    assert client.ask("MSET", "a", "1", "k" * 101, "2") == key_error
-    assert client.ask("MSETNX", "a", "1", "b", "v" * 65537) == value_error
-    assert client.ask("SET", "a", "v" * 65537, "GET") == value_error
-    assert client.ask("COPY", "k" * 100, "k" * 101) == key_error
-    assert client.ask("RENAME", "k" * 100, "k" * 101) == key_error
-    assert client.ask("SETNX", "k" * 101, "1") == key_error
-    assert client.ask("INCR", "k" * 101) == key_error
-    assert client.ask("EXISTS", "a", "b", "k" * 100) == 1
+    long_key, key = "k" * 101, "k" * 100
+    key_error = Error("ERR key is longer than the limit of 100b (limits: key)")
+    assert client.pipeline(["SET", "a", "1"], ["SET", key, "v" * 65536]) == ["OK", "OK"]
+    for command in (["SET", long_key, "1"], ["SETNX", long_key, "1"], ["SETEX", long_key, "9", "1"],
+                    ["GETSET", long_key, "1"], ["INCR", long_key], ["APPEND", long_key, "1"],
+                    ["MSET", "b", "1", long_key, "2"], ["MSETNX", "b", "1", long_key, "2"],
+                    ["COPY", "a", long_key], ["RENAME", "a", long_key], ["SET", long_key, "1", "GET"]):
+        assert client.ask(*command) == key_error, command
+    assert client.ask("EXISTS", "a", "b", key) == 2
+    assert client.ask("APPEND", key, "") == 65536
+    assert client.ask("APPEND", key, "v") == Error("ERR string exceeds maximum allowed size (proto-max-bulk-len)")
+    assert client.ask("STRLEN", key) == 65536
 
 
 @no_config
