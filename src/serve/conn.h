@@ -39,6 +39,7 @@ struct conn_private {
 	bool partial;                /* `request` is in use */
 	bool bulk;                   /* the last read filled the whole buffer */
 	bool reading;
+	bool query_refused; /* no room was left for its request: it is to be closed */
 	bool paused;   /* until output is below its mark */
 	uint64_t turn; /* the round in which it last read */
 	int64_t partial_since_us;

@@ -62,7 +62,8 @@ static void refuse_query(struct conn *conn, const char *text)
 	conn_close(conn, false);
 }
 
-/* Makes room behind what is kept, as much as is likely to come: what the request still needs, but never more than was
+/* Called by libuv, which must not be told to stop reading here: a refusal is left to conn_read().
+ * Makes room behind what is kept, as much as is likely to come: what the request still needs, but never more than was
  * received already, so that announcing a length costs nothing. */
 static bool reserve_query(struct conn *conn)
 {
@@ -78,7 +79,7 @@ static bool reserve_query(struct conn *conn)
 	if (own->bulk && step < LOOP_READ_BYTES)
 		step = LOOP_READ_BYTES;
 	if (own->query.len > QUERY_SHARED_BYTES && sum > (uint64_t)LIVE(conn->loop->server, query_buffer_total_bytes)) {
-		refuse_query(conn, "query buffers of all clients are full (limits: query_buffer_total)");
+		own->query_refused = true;
 		return false;
 	}
 	if (own->query.room - own->query.len < step && buffer_reserve(&own->query, step) == NULL) {
@@ -295,6 +296,8 @@ void conn_read(uv_stream_t *stream, ssize_t read_len, const uv_buf_t *buffer)
 	struct conn *conn = stream->data;
 	struct conn_private *own = conn->own;
 
+	if (read_len == UV_ENOBUFS && own->query_refused && conn_runs(conn))
+		refuse_query(conn, "query buffers of all clients are full (limits: query_buffer_total)");
 	if (read_len == 0 || read_len == UV_ENOBUFS || conn->state == CONN_CLOSED)
 		return;
 	conn->loop->own->now_us = server_now_us();
