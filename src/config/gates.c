@@ -225,9 +225,11 @@ void load_finish_gates(struct loader *loader)
 	struct config *config = loader->config;
 	const char *const *names = origin_names(config, loader->tree);
 
-	config->gates = arena_get(config->arena, config->gates_len * sizeof(*config->gates));
-	if (config->gates == NULL || names == NULL)
+	if (names == NULL)
 		return;
+	config->gates = arena_get(config->arena, config->gates_len * sizeof(*config->gates));
+	if (config->gates == NULL)
+		return; /* from here on the patterns are the configuration's, until then the drafts' */
 	for (uint32_t i = 0; i < config->gates_len; i++) {
 		struct gate_draft *draft = &loader->drafts[i];
 

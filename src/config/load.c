@@ -121,6 +121,13 @@ static bool named(struct loader *loader, const struct grammar_block *block)
 		load_refuse(loader, block->line, "%s: the name is longer than 128 bytes", block->name);
 		return false;
 	}
+	for (const char *at = block->title->text.at; *at != '\0'; at++) {
+		if ((unsigned char)*at <= ' ' || *at == 0x7f) {
+			load_refuse(loader, block->line, "%s: the name has a blank or a control byte in it",
+				    block->name);
+			return false;
+		}
+	}
 	return true;
 }
 

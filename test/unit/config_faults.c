@@ -2,7 +2,7 @@
  * with a fault gives no configuration. */
 #include "failing.h"
 
-#include "config/config.h"
+#include "config/faults.h"
 
 #include <string.h>
 
@@ -116,6 +116,7 @@ static const struct bad names[] = {
 	{"store redis { }", "1: store: the kind of store must be 'memory': store memory { ... }"},
 	{"store { }", "1: store: the kind of store must be 'memory': store memory { ... }"},
 	{"user { }", "1: user: a name is missing: user \"name\" { ... }"},
+	{"user \"a\nb\" { password = x }", "1: user: the name has a blank or a control byte in it"},
 	{"user \"a\" { }", "1: user \"a\": option 'password' is missing"},
 	{"user \"a\" { password = x }\nuser \"a\" { password = y }", "2: user \"a\" has been given at line 1 already"},
 	{"password = x\nuser \"default\" { password = y }",
@@ -295,6 +296,20 @@ static void test_faults__more_than_can_be_listed_are_counted(void **state)
 	assert_non_null(strstr(printed, "\nand 100 more\n"));
 }
 
+static void test_faults__near_words_are_meant(void **state)
+{
+	static const char *const words[] = {"lease", "lease_first", "wait", "ttl"};
+
+	(void)state;
+	assert_string_equal(faults_meant("leese", words, 4), "lease");
+	assert_string_equal(faults_meant("laese", words, 4), "lease");
+	assert_string_equal(faults_meant("leasefirst", words, 4), "lease_first");
+	assert_string_equal(faults_meant("tt", words, 4), "ttl");
+	assert_null(faults_meant("x", words, 4));
+	assert_null(faults_meant("grace", words, 4));
+	assert_null(faults_meant("a_name_much_longer_than_any_option_could_be", words, 4));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_faults__advice_leaves_a_configuration),
 		cmocka_unit_test(test_faults__a_password_is_never_repeated),
 		cmocka_unit_test(test_faults__more_than_can_be_listed_are_counted),
+		cmocka_unit_test(test_faults__near_words_are_meant),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

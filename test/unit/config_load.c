@@ -336,17 +336,17 @@ static void test_load__many_gates_have_a_limit(void **state)
 	free(text);
 }
 
-static void test_load__survives_without_memory(void **state)
+/* Fails each allocation once while `text` is read. */
+static void fail_each(const char *text)
 {
 	static const char *const gates[] = {"x:*"};
 	const struct config_overrides overrides = {NULL, 0, gates, 1, NULL};
 	struct failing failing;
 
-	(void)state;
 	for (long k = 0;; k++) {
 		struct hg_allocator allocator = failing_allocator(&failing, k);
 		struct config *config = NULL;
-		enum hg_err err = config_parse(&allocator, "t.conf", bytes_of(full), &overrides, &config, &faults);
+		enum hg_err err = config_parse(&allocator, "t.conf", bytes_of(text), &overrides, &config, &faults);
 
 		assert_int_equal(err, failing.failed ? HG_ERR_MEMORY : HG_OK);
 		assert_int_equal(config == NULL, failing.failed);
@@ -354,6 +354,26 @@ static void test_load__survives_without_memory(void **state)
 		assert_int_equal(failing.blocks, 0);
 		if (!failing.failed)
 			break;
+	}
+}
+
+/* Memory comes in chunks, so the text grows in small steps: each piece is the first of a chunk once. */
+static void test_load__survives_without_memory(void **state)
+{
+	char text[8192];
+
+	(void)state;
+	fail_each(full);
+	memcpy(text, full, sizeof(full));
+	for (unsigned i = 0; i < 120; i++) {
+		size_t len = strlen(text);
+
+		(void)snprintf(text + len, sizeof(text) - len,
+			       i % 3 == 0 ? "gate \"g%u\" { }\n"
+					  : "user \"u%u\" { "
+					    "password = x }\n",
+			       i);
+		fail_each(text);
 	}
 }
 
