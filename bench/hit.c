@@ -6,7 +6,7 @@
  * All sides are in this one program, have the same keys, values and hash, and take turns within each round; the table
  * shows medians over the rounds. A hit here is: hash the key, find the entry, read one byte of its value; nothing is
  * copied. Keys are made from a number in registers, so that fetching the question does not blur the answer.
- * `ns` is what one thread waits for one hit. */
+ * `ns` is what one thread waits for one hit; on two processors four threads share them. */
 #include "base/dice.h"
 #include "store/memory.h"
 

@@ -83,26 +83,6 @@ static void number_give(struct queue *queue, uint32_t number)
 	queue->free_number = number;
 }
 
-bool queue_reserve(struct queue *queue)
-{
-	struct chunk *young = list_empty(&queue->chunks) ? NULL : LIST_ENTRY(queue->chunks.prev, struct chunk, link);
-
-	if (young != NULL && young->used < QUEUE_CHUNK)
-		return true;
-	if (!directory_reserve(queue))
-		return false;
-	young = alloc_get(queue->allocator, sizeof(*young));
-	if (young == NULL)
-		return false;
-	young->number = number_get(queue);
-	young->used = 0;
-	young->live = 0;
-	queue->directory[young->number] = young;
-	queue->chunk_count++;
-	list_push_back(&queue->chunks, &young->link);
-	return true;
-}
-
 static void fill(struct chunk *chunk, uint32_t index, struct entry *entry)
 {
 	chunk->at[index] = entry;
@@ -234,6 +214,42 @@ static void leave_chunk(struct queue *queue)
 	}
 	chunk->used = kept;
 	queue->keep = queue->hand == NULL ? NULL : chunk;
+}
+
+/* A hand that has passed the youngest entry begins again with the oldest; it does not wait for what comes next. */
+static void wrap_if_done(struct queue *queue)
+{
+	struct chunk *hand = queue->hand;
+
+	if (hand == NULL || chunk_next(queue, hand) != NULL)
+		return;
+	for (uint32_t i = queue->hand_at; i < hand->used; i++)
+		if (hand->at[i] != NULL)
+			return;
+	leave_chunk(queue);
+}
+
+bool queue_reserve(struct queue *queue)
+{
+	struct chunk *young;
+
+	wrap_if_done(queue);
+	young = list_empty(&queue->chunks) ? NULL : LIST_ENTRY(queue->chunks.prev, struct chunk, link);
+
+	if (young != NULL && young->used < QUEUE_CHUNK)
+		return true;
+	if (!directory_reserve(queue))
+		return false;
+	young = alloc_get(queue->allocator, sizeof(*young));
+	if (young == NULL)
+		return false;
+	young->number = number_get(queue);
+	young->used = 0;
+	young->live = 0;
+	queue->directory[young->number] = young;
+	queue->chunk_count++;
+	list_push_back(&queue->chunks, &young->link);
+	return true;
 }
 
 /* One slot further. Returns the entry at the hand if it is to go. */
