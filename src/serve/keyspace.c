@@ -69,6 +69,12 @@ static void format_size(char out[32], int64_t bytes)
 	snprintf(out, 32, "%lld%s", (long long)bytes, units[unit]);
 }
 
+void keyspace_refuse_memory(struct call *call)
+{
+	count(&call->loop->counters.refused_memory);
+	resp_write_error(call->out, bytes_of("OOM command not allowed when used memory > 'maxmemory'."));
+}
+
 bool keyspace_fits(struct call *call, struct hg_bytes name, uint64_t value_bytes)
 {
 	const struct server_live *live = server_live(call->server);
@@ -88,13 +94,11 @@ bool keyspace_fits(struct call *call, struct hg_bytes name, uint64_t value_bytes
 		resp_write_error(call->out, bytes_of("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));
 		return false;
 	}
+	if (name.len + value_bytes > (uint64_t)atomic_load_explicit(&live->max_bytes, memory_order_relaxed)) {
+		keyspace_refuse_memory(call);
+		return false;
+	}
 	return true;
-}
-
-void keyspace_refuse_memory(struct call *call)
-{
-	count(&call->loop->counters.refused_memory);
-	resp_write_error(call->out, bytes_of("OOM command not allowed when used memory > 'maxmemory'."));
 }
 
 /* ---- times ---------------------------------------------------------------------------------------------------- */

@@ -278,6 +278,29 @@ def test_a_limit_is_named_and_nothing_changes(daemon):
     assert client.ask("STRLEN", key) == 65536
 
 
+@with_config('gate "*" { mode = observe }\nstore memory { max_bytes = 2mb }')
+def test_a_value_that_finds_no_room_changes_nothing(daemon):
+    client, large = daemon.connect(), "v" * 3000000
+    no_room = Error("OOM command not allowed when used memory > 'maxmemory'.")
+    assert client.pipeline(["SET", "a", "1"], ["SET", "b", "2"]) == ["OK", "OK"]
+    for command in (["SET", "a", large], ["SET", "a", large, "GET"], ["GETSET", "a", large], ["APPEND", "a", large],
+                    ["MSET", "a", "3", "c", "4", "d", large], ["MSETNX", "c", "4", "d", large],
+                    ["SETEX", "a", "9", large]):
+        assert client.ask(*command) == no_room, command[0]
+        assert client.ask("MGET", "a", "b", "c", "d") == [b"1", b"2", None, None]
+
+
+@no_config
+def test_a_name_that_comes_twice_in_mset_has_its_last_value(daemon):
+    client = daemon.connect()
+    for count in (2, 8, 100, 5000):
+        pairs = [part for number in range(count) for part in (f"k:{number % (count // 2)}", number)]
+        for command in ("MSET", "MSETNX"):
+            assert client.pipeline(["FLUSHALL"], [command] + pairs)[1] in ("OK", 1)
+            values = client.ask("MGET", *[f"k:{number}" for number in range(count // 2)])
+            assert values == [b"%d" % (number + count // 2) for number in range(count // 2)]
+
+
 @no_config
 def test_large_values_move_and_grow_whole(daemon):
     client = daemon.connect()
