@@ -168,17 +168,47 @@ void blocked_prove(struct engine *engine, struct flight *flight, const struct li
 		return;
 	counted = link->peer->counted - filler->counted;
 	held = link->peer->counted_held - (filler->counted && filler->held);
-	if (counted > 0 && held == counted)
+	/* A peer of one connection has proved it where that connection was itself held. */
+	if (held == counted && (counted > 0 || filler->held))
 		prove(engine, &link->peer->marks, flight->gate);
 }
 
-void blocked_lapsed(struct engine *engine, struct flight *flight)
+/* Does the link itself wait for the very flight that it leads? */
+static bool waits_for_itself(const struct link *link, const struct flight *flight)
+{
+	const struct turn *turn = list_empty(&link->turns) ? NULL : LIST_ENTRY(link->turns.next, struct turn, in_link);
+
+	for (uint32_t i = 0; turn != NULL && i < turn->asks_len; i++) {
+		if (turn->asks[i].flight == flight)
+			return true;
+	}
+	return false;
+}
+
+/* A program that looks again after a lock of its own: the cure is proposed, at most every ten minutes. */
+static void propose_own_lock(struct engine *engine, const struct flight *flight, int64_t now_us)
+{
+	struct gate *gate = flight->gate;
+
+	gate->looked_again++;
+	if (gate->own_lock_told_us != 0 && now_us < sat_add(gate->own_lock_told_us, SPAN_MAX_US))
+		return;
+	gate->own_lock_told_us = now_us;
+	engine_remark(engine, REMARK_OWN_LOCK, gate, &flight->record->key, flight->leader->peer, 0, 0);
+}
+
+void blocked_lapsed(struct engine *engine, struct flight *flight, int64_t now_us)
 {
 	struct link *link = flight->leader;
 	struct mark *mark;
 
-	(void)engine;
 	if (link == NULL || flight->holder != HOLDER_LINK)
+		return;
+	if (!link->multiplexed && !flight->gate->policy.own_lock && waits_for_itself(link, flight))
+		propose_own_lock(engine, flight, now_us);
+	/* One lapse may be a load that has become slow, and its fill may be on the way; two in a row take a proof back.
+	 */
+	if (flight->record->lapses == 0)
 		return;
 	mark = mark_find(&link->marks, flight->gate);
 	if (mark != NULL && link_blocked(link))

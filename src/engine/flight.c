@@ -217,7 +217,7 @@ void flight_lapse(struct engine *engine, struct flight *flight, int64_t now_us)
 		record_past(flight->record, flight->leader_link, flight->start_us);
 		flight->record->remember_until_us = sat_add(now_us, REMEMBER_US);
 	} else {
-		blocked_lapsed(engine, flight);
+		blocked_lapsed(engine, flight, now_us);
 		remember_lapse(engine, flight, now_us);
 		if (flight->holder == HOLDER_LINK && is_unfilled(engine, flight)) {
 			unfilled(engine, flight, now_us);

@@ -82,6 +82,8 @@ struct gate {
 	uint32_t fill_us[GATE_FILLS]; /* ring of the last fills, saturated */
 	uint32_t fills_len, fills_next;
 	bool ever_filled;
+	uint64_t looked_again;    /* lapses of leaders that waited for themselves: a lock of their own, most likely */
+	int64_t own_lock_told_us; /* when that was last said; 0: never */
 	int64_t last_filled_us;
 	uint64_t wait_hist[36], load_hist[36]; /* log2 buckets of microseconds, for HERD GATES' p50/p99 */
 };

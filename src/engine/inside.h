@@ -203,7 +203,7 @@ void peer_free(struct engine *engine, struct peer *peer);
 void blocked_overdue(struct engine *engine, struct flight *flight, int64_t now_us);
 void blocked_check_peer(struct engine *engine, struct peer *peer, int64_t now_us);
 void blocked_prove(struct engine *engine, struct flight *flight, const struct link *filler);
-void blocked_lapsed(struct engine *engine, struct flight *flight);
+void blocked_lapsed(struct engine *engine, struct flight *flight, int64_t now_us);
 enum release_reason { RELEASE_BLOCKED, RELEASE_HOL, RELEASE_BYTES };
 void link_release_head(struct engine *engine, struct link *link, enum release_reason reason, int64_t now_us);
 

@@ -18,7 +18,7 @@ struct pattern;
  * wildcards side by side (where one ends and the next begins would be anybody's guess), too many parts. Borrows
  * `allocator` for the pattern's life. */
 enum hg_err pattern_create(const struct hg_allocator *allocator, struct hg_bytes text, struct pattern **out_pattern,
-                           struct hg_fault *out_fault) HG_MUST_USE;
+			   struct hg_fault *out_fault) HG_MUST_USE;
 void pattern_destroy(struct pattern *pattern);
 
 struct hg_bytes pattern_text(const struct pattern *pattern);

@@ -188,9 +188,6 @@ static void wait_for(struct engine *engine, struct ask *ask, struct link *link, 
 
 static void join(struct engine *engine, struct ask *ask, struct link *link, struct flight *flight, int64_t now_us)
 {
-	/* A lock of their own would make these programs wait for themselves: propose the cure once. */
-	if (flight->leader != NULL && flight->leader == link && !link->multiplexed && ask->kind == ASK_READ)
-		engine_remark(engine, REMARK_OWN_LOCK, ask->gate, &ask->key, link->peer, 0, 0);
 	nil_asked(engine, flight->record, link);
 	ask_count(ask, VERDICT_WAIT);
 	wait_for(engine, ask, link, flight, now_us);
