@@ -18,7 +18,7 @@ class Client:
 
     askers, every_ms   how many ask, and how often, where it is asked steadily
     cold_loads         loads of a cold herd (1; 2 for a connection per command; None where cold keys are not protected)
-    usual_ms           more than what a command usually takes in this client
+    usual_ms           more than what a command usually takes in this client; the slower, the longer a scene lasts
     """
 
     def __init__(self, name, askers=40, every_ms=20, cold_loads=1, usual_ms=60):
@@ -71,8 +71,8 @@ def loads_follow_expiries(client, told, ttl_ms, load_ms):
 def expiries_without_grace(client, daemon):
     """A steady rate over nine expiries, no stale value to give: each expiry is one load, the others wait for it."""
     prepare(daemon)
-    told = client.start(daemon, keys="k:1", rounds=0, every_ms=client.every_ms, for_ms=4200, load_ms=100, ttl_ms=250,
-                        other="other").result()
+    told = client.start(daemon, keys="k:1", rounds=0, every_ms=client.every_ms,
+                        for_ms=3700 + 9 * client.usual_ms, load_ms=100, ttl_ms=250, other="other").result()
     nobody_stuck(told)
     if client.cold_loads is not None:
         loads_follow_expiries(client, told, 250, 100)
@@ -81,8 +81,8 @@ def expiries_without_grace(client, daemon):
 def expiries_with_grace(client, daemon):
     """The same with a stale value to give: each expiry is one load, and nobody waits, whatever the client."""
     prepare(daemon)
-    told = client.start(daemon, keys="k:1", rounds=0, every_ms=client.every_ms, for_ms=4600, load_ms=200, ttl_ms=200,
-                        other="other").result()
+    told = client.start(daemon, keys="k:1", rounds=0, every_ms=client.every_ms,
+                        for_ms=4000 + 9 * client.usual_ms, load_ms=200, ttl_ms=200, other="other").result()
     nobody_stuck(told)
     loads_follow_expiries(client, told, 200, 200)
     assert told.p50_ms < patient(client.usual_ms), told

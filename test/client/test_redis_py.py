@@ -42,10 +42,11 @@ def test_bounded_pool__with_a_stale_value_nobody_is_held(daemon):
 
 @with_config(GRACELESS)
 def test_pool__a_time_out_shorter_than_the_load_fails_only_those_who_wait(daemon):
-    """Waiters give up after 0.3 s and ask again; the leader's load goes on, and it is the only one."""
+    """Waiters give up after 0.3 s and ask again; the leader's load goes on. One of them may have the connection that
+    the leader gave back to the pool, and closes it: that hands the first flight over once, and no more than once."""
     told = start("redis_py_pool", daemon, askers=20, keys="k:1", rounds=0, every_ms=100, for_ms=2500, load_ms=900,
                  timeout_ms=300).result()
     assert told.stuck == 0 and told.order == 0, told
-    assert told.loads == 1, told
+    assert 1 <= told.loads <= 2, told
     assert set(told.words) <= {"TimeoutError"}, told
     assert told.ok >= 20, told
