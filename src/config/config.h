@@ -126,10 +126,11 @@ struct config_overrides {
 /* ---- faults: what is wrong with a configuration --------------------------------------------------------------- */
 
 struct config_fault {
-	uint32_t line;  /* 0: no line (the command line, or the file as a whole) */
-	bool advice;    /* a warning: the configuration works as it is written */
-	char text[400]; /* a terminated sentence with file and line before it; of a value that was read as a password
-			   nothing */
+	uint32_t line; /* 0: no line (the command line, or the file as a whole) */
+	bool advice;   /* a warning: the configuration works as it is written */
+	/* A terminated sentence with file and line before it. It tells nothing of a value that was read as a password.
+	 */
+	char text[400];
 };
 
 #define CONFIG_FAULTS_MAX 100u

@@ -11,6 +11,7 @@ struct bad {
 	const char *faults; /* each on a line, as printed, without "t.conf:" */
 };
 
+#define TEN "0123456789"
 #define ORIGIN "origin \"c\" { type = sqlite path = x.db } "
 
 /* ---- single values -------------------------------------------------------------------------------------------- */
@@ -85,6 +86,11 @@ static const struct bad values[] = {
 	{"listen = \"*:6380\"",
 	 "1: option 'listen': '*:6380' names no host; for every address write 0.0.0.0:PORT or [::]:PORT"},
 	{"listen = \"a b:1\"", "1: option 'listen': 'a b:1' has a host that is none"},
+	{"listen = localhost:123456",
+	 "1: option 'listen': 'localhost:123456' has no port between 0 and 65535 behind its colon"},
+	{"listen = unix:/" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN,
+	 "1: option 'listen': 'unix:/" TEN TEN TEN TEN TEN "0123...' has a path longer than 107 bytes, which a Unix "
+	 "socket cannot have"},
 	{"listen = unix:", "1: option 'listen': 'unix:' names no path"},
 	{"listen = {\"localhost:1\",\n \"localhost:1\"}", "2: option 'listen': 'localhost:1' is there twice"},
 };
@@ -115,6 +121,8 @@ static const struct bad names[] = {
 	{"limits x { }", "1: limits: this block has no name"},
 	{"store redis { }", "1: store: the kind of store must be 'memory': store memory { ... }"},
 	{"store { }", "1: store: the kind of store must be 'memory': store memory { ... }"},
+	{"user \"" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "\" { }",
+	 "1: user: the name is longer than 128 bytes"},
 	{"user { }", "1: user: a name is missing: user \"name\" { ... }"},
 	{"user \"a\nb\" { password = x }", "1: user: the name has a blank or a control byte in it"},
 	{"user \"a\" { }", "1: user \"a\": option 'password' is missing"},
