@@ -81,6 +81,9 @@ static void answered(struct visit *visit, struct waiter *waiter)
 		lead_register(visit, waiter->load, ask->token, LEAD_RUNNING, thread);
 		graph_hand_over(visit, waiter->load);
 		break;
+	case ANSWER_PASS:
+		lead_register(visit, waiter->load, (struct token){0, 0}, LEAD_RUNNING, thread);
+		break;
 	case ANSWER_ERROR:
 		(void)fault_set(&waiter->fault, ask->error, ask->retry_after_us, "%s", ask->text);
 		break;
@@ -104,7 +107,7 @@ static void ordered(struct visit *visit, const struct load_order *order)
 	(void)engine_fill(visit->lane->engine, &order->key, token, &fill, visit->now_us);
 }
 
-static void carry_out(struct visit *visit)
+void visit_settle(struct visit *visit)
 {
 	struct engine *engine = visit->lane->engine;
 	struct load_order order;
@@ -142,7 +145,7 @@ void visit_begin(struct visit *visit, struct hg_cache *cache, struct lane *lane,
 	visit->now_us = cache_now_us(cache);
 	if (engine_due_us(lane->engine) <= visit->now_us) {
 		engine_tick(lane->engine, visit->now_us);
-		carry_out(visit);
+		visit_settle(visit);
 	}
 }
 
@@ -164,7 +167,7 @@ void visit_end(struct visit *visit)
 {
 	struct waiter *waiter, *after;
 
-	carry_out(visit);
+	visit_settle(visit);
 	appoint(visit);
 	(void)pthread_mutex_unlock(&visit->lane->lock);
 	memory_unlock(visit->cache->memory, visit->mask);

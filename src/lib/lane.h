@@ -81,6 +81,8 @@ void lane_fini(struct lane *lane);
 /* `mask`: store shards to lock, those of the keys that the visit is about (all belong to `lane`), or 0. */
 void visit_begin(struct visit *visit, struct hg_cache *cache, struct lane *lane, uint64_t mask);
 void visit_end(struct visit *visit);
+/* Collects what the engine has answered so far, before something that the answers depend on goes away. */
+void visit_settle(struct visit *visit);
 
 /* Inside a visit. The waiter's ask is ASK_WAITING. */
 void waiter_join(struct visit *visit, struct waiter *waiter);

@@ -235,6 +235,7 @@ void lead_abandon(struct hg_load *load)
 
 	visit_begin(&visit, cache, cache_lane(cache, &load->key), 0);
 	give_up(&visit, load);
+	visit_settle(&visit); /* whoever takes over is waited for by those who waited for this load */
 	lead_unregister(visit.lane, load, LEAD_OVER);
 	visit_end(&visit);
 	lead_destroy(load);
@@ -249,6 +250,7 @@ void hg_load_abandon(struct hg_load *load)
 	if (load->state == LEAD_RUNNING) {
 		give_up(&visit, load);
 		lead_move(load, LEAD_ABANDONED);
+		visit_settle(&visit);
 		graph_forget(load);
 	}
 	visit_end(&visit);
