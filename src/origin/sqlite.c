@@ -15,6 +15,7 @@ struct sqlite_origin {
 	struct pool *pool;
 	atomic_uint_least64_t query_ids;
 	atomic_uint open_count;
+	struct cost cost;
 	struct sqlite_connection connections[];
 };
 
@@ -145,7 +146,7 @@ static enum hg_err probe(void *self, struct hg_fault *out_fault)
 	if (brake_init(&brake, origin->config.clock_us) != HG_OK)
 		return fault(out_fault, HG_ERR_IO, origin->name, "the system gives no lock");
 	brake_begin(&brake, sat_add(origin->config.clock_us(), PROBE_TIME_US));
-	sqlite_connection_init(&connection, &origin->config, &origin->open_count);
+	sqlite_connection_init(&connection, &origin->config, &origin->open_count, &origin->cost);
 	if (!sqlite_connection_probe(&connection, &brake, &answer))
 		err = fault(out_fault, HG_ERR_IO, origin->name, answer.error);
 	sqlite_connection_close(&connection);
@@ -223,7 +224,7 @@ static struct sqlite_origin *build(const struct sqlite_config *config, const str
 		return NULL;
 	}
 	for (uint32_t i = 0; i < config->pool_max; i++)
-		sqlite_connection_init(&origin->connections[i], &origin->config, &origin->open_count);
+		sqlite_connection_init(&origin->connections[i], &origin->config, &origin->open_count, &origin->cost);
 	return origin;
 }
 

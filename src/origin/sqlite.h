@@ -3,10 +3,10 @@
  * Captures are bound as text, byte for byte. A column of INTEGER, REAL or NUMERIC affinity compares with that as with
  * a number (`WHERE id = :id`, SQLite's "Type conversions prior to comparison"); where an expression or a blob stands on
  * the other side, write `CAST(:id AS INTEGER)` or `CAST(:id AS BLOB)`.
- * Results are described in rows.h. What a load finds wrong with the file, its lock or the query is that load's error,
- * with the cause; the next load tries afresh.
- * SQLite's own memory is SQLite's; all else comes from the allocator. Texts of the database reach errors only where
- * SQLite's message has them: names of tables and columns, never values that were bound.
+ * Every connection knows herd_cost() (cost.h). Results are described in rows.h. What a load finds wrong with the file,
+ * its lock or the query is that load's error, with the cause; the next load tries afresh. SQLite's own memory is
+ * SQLite's; all else comes from the allocator. Texts of the database reach errors only where SQLite's message has them:
+ * names of tables and columns, never values that were bound.
  */
 #ifndef ORIGIN_SQLITE_H
 #define ORIGIN_SQLITE_H
@@ -23,8 +23,8 @@ struct sqlite_config {
 	int64_t busy_timeout_us;    /* how long SQLite may wait for a writer's lock, never beyond the load's deadline */
 	uint64_t value_bytes_max;   /* a longer value is an error */
 	int64_t (*clock_us)(void);  /* monotonic, as fast as CLOCK_MONOTONIC; called by several threads */
-	/* Optional: called on each new connection by its thread, e.g. to add functions (the demo adds one that costs
-	 * time). Anything but HG_OK fails the load. */
+	/* Optional: called on each new connection by its thread, e.g. to add functions. Anything but HG_OK fails the
+	 * load. */
 	enum hg_err (*connected)(void *arg, void *sqlite3_connection);
 	void *connected_arg;
 };

@@ -13,9 +13,9 @@
 #define LENGTH_MIN ((uint64_t)64 << 20)
 
 void sqlite_connection_init(struct sqlite_connection *connection, const struct sqlite_config *config,
-			    atomic_uint *open_count)
+			    atomic_uint *open_count, struct cost *cost)
 {
-	*connection = (struct sqlite_connection){.config = config, .open_count = open_count};
+	*connection = (struct sqlite_connection){.config = config, .open_count = open_count, .cost = {.cost = cost}};
 }
 
 void sqlite_connection_close(struct sqlite_connection *connection)
@@ -114,6 +114,8 @@ static int prepare_connection(struct sqlite_connection *connection, struct pool_
 	if (code != SQLITE_OK)
 		return code;
 	code = sqlite3_exec(connection->db, "PRAGMA query_only = 1", NULL, NULL, NULL);
+	if (code == SQLITE_OK)
+		code = cost_add(connection->db, &connection->cost);
 	if (code != SQLITE_OK)
 		return code;
 	if (config->connected != NULL && config->connected(config->connected_arg, connection->db) != HG_OK) {
@@ -136,6 +138,7 @@ bool sqlite_connection_open(struct sqlite_connection *connection, struct brake *
 	int code;
 
 	connection->brake = brake;
+	connection->cost.brake = brake;
 	connection->waited = false;
 	if (stat(connection->config->path, &file) != 0) {
 		pool_answer_fail(answer, "cannot open \"%.100s\": %s", connection->config->path,

@@ -7,6 +7,7 @@
 #ifndef ORIGIN_SQLITE_CONNECTION_H
 #define ORIGIN_SQLITE_CONNECTION_H
 
+#include "origin/cost.h"
 #include "origin/pool.h"
 #include "origin/sqlite.h"
 
@@ -21,7 +22,8 @@ struct sqlite_connection {
 	sqlite3 *db;                        /* NULL: closed */
 	dev_t device;
 	ino_t inode;
-	struct brake *brake; /* of the work under way */
+	struct brake *brake;  /* of the work under way */
+	struct cost_use cost; /* herd_cost() of this connection */
 	int64_t busy_since_us;
 	bool waited; /* the work under way gave up on a writer's lock */
 	struct {
@@ -30,8 +32,9 @@ struct sqlite_connection {
 	} statements[CONNECTION_STATEMENTS]; /* the last ones used, the most recent first */
 };
 
+/* Borrows all for its life. */
 void sqlite_connection_init(struct sqlite_connection *connection, const struct sqlite_config *config,
-			    atomic_uint *open_count);
+			    atomic_uint *open_count, struct cost *cost);
 
 /* Closes it if it is open. */
 void sqlite_connection_close(struct sqlite_connection *connection);
