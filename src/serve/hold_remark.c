@@ -129,6 +129,36 @@ static void add_gate_line(struct server *server, struct buffer *out, uint32_t nu
 	buffer_add(out, (struct hg_bytes){text, sat_min(len, (int)sizeof(text) - 1)});
 }
 
+static void add_origin_line(struct buffer *out, const struct gates *gates, uint32_t i)
+{
+	struct origin_stats stats;
+	char name[64], text[512];
+	int len;
+
+	gates->origins[i].ops->stats(gates->origins[i].self, &stats);
+	hold_printable(name, sizeof(name), bytes_of(gates->origin_names[i]));
+	len = snprintf(text, sizeof(text),
+		       "herd_origin%u:name=%s,asked=%llu,queries=%llu,values=%llu,absent=%llu,errors=%llu,busy=%llu,"
+		       "skipped=%llu,canceled=%llu,stuck=%llu,running=%u,running_max=%u,queued=%u,queued_max=%u,"
+		       "connections=%u,query_time_us=%lld\r\n",
+		       i + 1, name, (unsigned long long)stats.asked, (unsigned long long)stats.loads,
+		       (unsigned long long)stats.values, (unsigned long long)stats.absent,
+		       (unsigned long long)stats.errors, (unsigned long long)stats.busy,
+		       (unsigned long long)stats.skipped, (unsigned long long)stats.canceled,
+		       (unsigned long long)stats.stuck, stats.running, stats.running_max, stats.queued,
+		       stats.queued_max, stats.connections, (long long)stats.ran_us);
+	buffer_add(out, (struct hg_bytes){text, (size_t)sat_min(len, (int)sizeof(text) - 1)});
+}
+
+/* Under the lock. What the origins of the present gates have done since those were read; CONFIG RESETSTAT leaves it. */
+static void add_origins(struct server *server, struct buffer *out)
+{
+	const struct gates *gates = hold_gates(server);
+
+	for (uint32_t i = 0; i < gates->origins_len && !server->hold->stopped; i++)
+		add_origin_line(out, gates, i);
+}
+
 void hold_info(struct server *server, struct buffer *out)
 {
 	struct hold *hold = server->hold;
@@ -182,6 +212,7 @@ void hold_info(struct server *server, struct buffer *out)
 		line(out, lines[i].name, lines[i].value);
 	for (uint32_t i = 1; i < hold->gates_known_len; i++)
 		add_gate_line(server, out, i);
+	add_origins(server, out);
 	hold_leave(hold);
 }
 
