@@ -71,9 +71,9 @@ for name in "$@"; do
 	unit) suite build build build; suite unit unit build ;;
 	tidy) suite tidy tool/tidy/run.sh build ;;
 	daemon) suite daemon test/daemon/run.py test/daemon ;;
-	client) suite client test/daemon/run.py test/client ;;
+	client) suite client test/daemon/run.py --jobs 3 test/client ;;
 	daemon-long | client-long)
-		suite "$name" test/daemon/run.py --long --seconds "$seconds" "test/${name%-long}" ;;
+		suite "$name" test/daemon/run.py --only-long --seconds "$seconds" "test/${name%-long}" ;;
 	asan) sanitized asan address,undefined ;;
 	tsan) sanitized tsan thread ;;
 	fuzz) suite fuzz tool/fuzz.sh "$seconds" ;;

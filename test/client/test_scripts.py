@@ -10,5 +10,5 @@ play(globals(), Client("phpredis", askers=20, every_ms=60), always=SHORT + ["lea
 play(globals(), Client("connect_per_command", askers=20, every_ms=60, cold_loads=2), always=SHORT,
      never=["invalidated_in_mid_load"])
 play(globals(), Client("redis_cli", askers=5, every_ms=150, cold_loads=2, usual_ms=500),
-     always=["cold_herd", "expiries_with_grace"],
+     always=["cold_herd"],
      never=["invalidated_in_mid_load"])

@@ -1,19 +1,21 @@
 #!/usr/bin/python3
 """Finds and runs the tests of a running daemon: every function test_* of every file test_*.py in the folders given.
 
-    test/daemon/run.py [--filter WORD] [--long] [--seconds N] [--jobs N] [--list] FOLDER|FILE...
+    test/daemon/run.py [--filter WORD] [--long | --only-long] [--seconds N] [--jobs N] [--list] FOLDER|FILE...
 
 Each test gets what its parameters name: `daemon` (a herdgate with the text of @with_config), `start` (a function that
 starts more of them: start(config=None, arguments=())), `redis` (a redis-server), `origin` (a counting database),
 `proxy` (a proxy before `daemon`), `folder` (a temporary folder). All of it is its own and is stopped after it. Two
 files run side by side at most, the tests of one file one after the other. Prints a line for each test, then the reasons
-of skips and failures, then one line `N passed, N failed`, and exits 0 only if none failed.
+of skips and failures, then one line `N passed, N failed`, and exits 0 only if none failed. With --seconds the order is
+drawn anew each time, so that runs that end early look at different tests; what was not begun is told and not counted.
 """
 
 import argparse
 import importlib.util
 import inspect
 import os
+import random
 import shutil
 import sys
 import threading
@@ -118,6 +120,11 @@ def load_file(path):
     return [(f"{os.path.basename(path)[:-3]}.{function.__name__}", function) for function in tests]
 
 
+def wanted(options, name, function):
+    is_long = getattr(function, "long", False)
+    return options.filter in name and (is_long if options.only_long else options.long or not is_long)
+
+
 def find_files(places):
     for place in places:
         if os.path.isfile(place):
@@ -131,9 +138,8 @@ def find_files(places):
 def run_tests(tests, end, outcomes):
     for name, function in tests:
         if time.monotonic() > end:
-            outcome = Outcome(name, "skip", 0, "the time given to this run is over")
-        else:
-            outcome = run_test(name, function)
+            return
+        outcome = run_test(name, function)
         with PRINTING:
             outcomes.append(outcome)
             print(f"{outcome.verdict:6} {outcome.name} ({outcome.seconds:.1f} s)", flush=True)
@@ -157,6 +163,7 @@ def main():
     parser.add_argument("places", nargs="*", default=[os.path.dirname(os.path.abspath(__file__))])
     parser.add_argument("--filter", default="", help="only tests whose name contains this word")
     parser.add_argument("--long", action="store_true", help="also those marked @long")
+    parser.add_argument("--only-long", action="store_true", help="only those marked @long")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no test later than this")
     parser.add_argument("--jobs", type=int, default=2, help="files run side by side")
     parser.add_argument("--list", action="store_true", help="only print the names")
@@ -169,18 +176,24 @@ def main():
             traceback.print_exc()
             faults += 1
             continue
-        files.append([(name, function) for name, function in tests
-                      if options.filter in name and (options.long or not getattr(function, "long", False))])
+        files.append([(name, function) for name, function in tests if wanted(options, name, function)])
     if options.list:
         for tests in files:
             for name, _ in tests:
                 print(name)
         return 0
     end = time.monotonic() + options.seconds
+    if options.seconds < 1e9:
+        random.shuffle(files)
+        for tests in files:
+            random.shuffle(tests)
     outcomes = []
     with ThreadPoolExecutor(options.jobs) as pool:
         for future in [pool.submit(run_tests, tests, end, outcomes) for tests in files if tests]:
             future.result()
+    left = sum(len(tests) for tests in files) - len(outcomes)
+    if left:
+        print(f"{left} tests were not begun: the {options.seconds:.0f} s given to this run were over")
     return 0 if tell(outcomes, faults) else 1
 
 
