@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #define SLOTS 512u /* several times the number of commands */
-#define NAME_MAX_BYTES 16u
+#define NAME_MAX_BYTES LOOP_NAME_BYTES
 #define SHOWN_BYTES 128
 
 /* ---- the table ------------------------------------------------------------------------------------------------------
@@ -89,6 +89,25 @@ const struct command *command_find(struct hg_bytes name)
 			return slots[slot];
 	}
 	return NULL;
+}
+
+/* As command_find(); clients tend to send the same command again, spelled the same way. */
+static const struct command *find_likely(struct loop_private *loop, struct hg_bytes name)
+{
+	const unsigned char *at = name.at;
+	size_t i = 0;
+
+	if (name.len == loop->last_name_len) {
+		while (i < name.len && at[i] == loop->last_name[i])
+			i++;
+		if (i == name.len)
+			return loop->last_command;
+	}
+	loop->last_command = command_find(name);
+	loop->last_name_len = loop->last_command != NULL ? name.len : SIZE_MAX;
+	if (loop->last_command != NULL)
+		memcpy(loop->last_name, name.at, name.len);
+	return loop->last_command;
 }
 
 /* ---- errors ---------------------------------------------------------------------------------------------------------
@@ -286,7 +305,7 @@ void command_dispatch(struct call *call)
 	const struct buffer *out = call->out;
 	size_t before = out->len;
 
-	call->command = command_find(call->args[0]);
+	call->command = find_likely(call->loop->own, call->args[0]);
 	if (!may_run(call)) {
 		transaction_fail(conn);
 	} else if (conn->multi && !runs_in_multi(call->command)) {

@@ -13,6 +13,7 @@
 #include "serve/loop.h"
 
 #define CONN_VECTORS 64u
+#define CONN_OUTPUT_SMALL 65536u /* unread output below this never stops a client from running commands */
 
 /* One command between MULTI and EXEC. Arguments and their bytes follow in the same block. */
 struct queued {
@@ -40,8 +41,8 @@ struct conn_private {
 	bool bulk;                   /* the last read filled the whole buffer */
 	bool reading;
 	bool query_refused; /* no room was left for its request: it is to be closed */
-	bool paused;   /* until output is below its mark */
-	uint64_t turn; /* the round in which it last read */
+	bool paused;        /* until output is below its mark */
+	uint64_t turn;      /* the round in which it last read */
 	int64_t partial_since_us;
 	/* replies */
 	uv_write_t write;

@@ -3,7 +3,7 @@
  * What is ready is tried at once, in one call; the rest is left to libuv until the socket takes it. While a write is
  * under way its memory is sealed and nothing else is written. A client whose unread output is above its mark (half of
  * limits.output) runs no further command until it has read; one that makes no progress above the mark for
- * STALL_US is dropped, and above the limit it is dropped at once. */
+ * STALL_US is dropped, and above the limit it is dropped at once. So is one that is closing and does not read. */
 #include "base/sat.h"
 #include "serve/conn.h"
 #include "serve/hold.h"
@@ -11,7 +11,6 @@
 
 #define STALL_US 5000000
 #define TOTAL_STALL_US 1000000
-#define SMALL_OUTPUT_BYTES 65536u
 
 static int64_t mark_bytes(const struct server *server)
 {
@@ -171,7 +170,7 @@ bool conn_may_run(struct conn *conn)
 	struct conn_private *own = conn->own;
 	uint64_t bytes = output_bytes(&conn->output);
 
-	if (bytes <= SMALL_OUTPUT_BYTES)
+	if (bytes <= CONN_OUTPUT_SMALL)
 		return true;
 	if ((int64_t)bytes > mark_bytes(conn->loop->server) || above_total(conn->loop->server)) {
 		own->paused = true;
@@ -206,7 +205,7 @@ bool conn_stalled(struct conn *conn, int64_t now_us)
 		own->stall_since_us = now_us;
 	}
 	stalled_us = sat_sub(now_us, own->stall_since_us);
-	if (own->paused || (int64_t)left > mark_bytes(conn->loop->server))
+	if (own->paused || conn->state == CONN_CLOSING || (int64_t)left > mark_bytes(conn->loop->server))
 		return stalled_us >= STALL_US;
 	return stalled_us >= TOTAL_STALL_US && above_total(conn->loop->server) && is_large(conn);
 }

@@ -212,6 +212,7 @@ static enum hg_err open_private(struct server *server, struct loop *loop)
 	list_init(&own->ending);
 	resp_request_init(&own->request, server->allocator);
 	buffer_init(&own->spare, server->allocator);
+	own->last_name_len = SIZE_MAX;
 	loop->own = own;
 	return HG_OK;
 no_buffer:

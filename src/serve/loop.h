@@ -10,6 +10,7 @@
 
 #define LOOP_READ_BYTES 65536u
 #define LOOP_ERROR_KINDS 16u
+#define LOOP_NAME_BYTES 16u
 
 /* Something to be done on a loop's thread. Lives until `run`, which may free it. */
 struct message {
@@ -42,11 +43,13 @@ struct loop_private {
 	unsigned char *read_buffer;  /* LOOP_READ_BYTES */
 	uint64_t turn;               /* number of the round */
 	int64_t now_us;              /* of the batch under way */
+	unsigned char last_name[LOOP_NAME_BYTES]; /* of the command before, as it was spelled */
+	size_t last_name_len;
+	const struct command *last_command;
 	struct error_count errors[LOOP_ERROR_KINDS];
 	uint32_t errors_len;
 	bool stopping;
 	bool started;      /* the thread runs */
-	bool drop_outputs; /* all outputs together are above their limit: the tick drops the worst */
 };
 
 /* Readies a loop; its thread is started by loop_start(). On failure nothing of it is left. */

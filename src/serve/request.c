@@ -5,6 +5,7 @@
  * bounded, in arguments and in bytes of output; what was read beyond it is kept too, and the connection stands behind
  * the others. While that is so it reads nothing more, so that order is kept and its end is seen after its commands. */
 #include "base/alloc.h"
+#include "base/sat.h"
 #include "serve/command.h"
 #include "serve/conn.h"
 #include "serve/hold.h"
@@ -12,6 +13,8 @@
 
 #define TURN_ARGS 1024u
 #define TURN_OUTPUT_BYTES 65536u
+#define ARG_BYTES_LEAST 1048576 /* up to here a key or value over its limit gets an error and the connection lives on \
+				 */
 #define QUERY_STEP_BYTES 4096u
 #define QUERY_STEP_MAX 1048576u
 #define QUERY_SHARED_BYTES 65536u /* what each connection may keep even where all together keep too much */
@@ -143,7 +146,8 @@ static void keep_request(struct conn *conn)
 static void load_limits(const struct server *server, struct resp_limits *out_limits)
 {
 	out_limits->args_max = LIVE(server, args);
-	out_limits->arg_bytes_max = (uint32_t)LIVE(server, value_bytes);
+	out_limits->arg_bytes_max =
+		(uint32_t)sat_max(ARG_BYTES_LEAST, sat_max(LIVE(server, key_bytes), LIVE(server, value_bytes)));
 	out_limits->inline_max = 65536;
 	out_limits->request_bytes_max = (uint64_t)LIVE(server, query_buffer_bytes);
 }
@@ -186,10 +190,11 @@ static void run_requests(struct conn *conn, struct hg_bytes input, struct turn *
 	while (turn->used < input.len && conn_runs(conn)) {
 		struct resp_request *request = own->partial ? &own->request : &conn->loop->own->request;
 		struct hg_bytes rest = {(const char *)input.at + turn->used, input.len - turn->used};
+		uint64_t pending = output_bytes(&conn->output);
 		enum resp_status status;
 
-		turn->more = args >= TURN_ARGS || output_bytes(&conn->output) - output_before >= TURN_OUTPUT_BYTES ||
-			     !conn_may_run(conn);
+		turn->more = args >= TURN_ARGS || pending - output_before >= TURN_OUTPUT_BYTES ||
+			     (pending > CONN_OUTPUT_SMALL && !conn_may_run(conn));
 		if (turn->more)
 			return;
 		status = resp_request_read(request, rest, &limits, !conn->authenticated);

@@ -40,6 +40,14 @@ def test_one_peer_cannot_take_all_connections(daemon):
 
 
 @with_config('limits { key = 100b value = 1kb }')
+def test_a_small_limit_is_named_and_the_connection_lives_on(daemon):
+    client = daemon.connect()
+    assert client.ask("SET", "k", b"x" * 1025).word == "ERR" and client.ask("SET", "k" * 101, "v").word == "ERR"
+    assert client.ask("SET", "k" * 100, b"x" * 1024) == "OK"
+    assert info(daemon)["limit_writes_refused"] == 2
+
+
+@with_config('limits { key = 100b value = 1kb }')
 def test_values_that_are_too_large_are_refused_before_they_are_sent(daemon):
     witness, client = daemon.connect(), daemon.connect()
     client.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n")
@@ -177,6 +185,19 @@ def test_a_held_connection_is_not_idle(daemon):
         assert leader.ask("PING") == "PONG"
     daemon.ask("SET", "k", "v")
     assert waiter.read() == b"v"
+
+
+@long
+def test_a_request_that_is_never_finished_is_given_up(daemon):
+    slow = daemon.connect()
+    for byte in b"*2\r\n$3\r\nGET\r\n$60\r\n" + b"x" * 60:
+        try:
+            slow.send_raw(bytes([byte]))
+        except OSError:
+            break
+        time.sleep(1)
+    assert slow.closed_within(2)
+    assert info(daemon)["limit_query_dropped"] == 1
 
 
 def test_clients_that_come_and_go_leave_nothing(daemon):

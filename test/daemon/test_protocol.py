@@ -90,6 +90,26 @@ def test_quit_answers_and_closes_and_what_follows_is_not_run(daemon):
     assert daemon.ask("GET", "k") == b"v"
 
 
+def test_replies_behind_a_held_one_keep_their_order_and_quit_waits_for_it(daemon):
+    leader, client = daemon.connect(), daemon.connect()
+    assert leader.ask("GET", "k") is None
+    client.send_raw(encode("GET", "k") + encode("ECHO", "a") + encode("INCR", "n") + encode("NOSUCH") + encode("QUIT"))
+    assert client.silent_for(0.2)
+    assert daemon.ask("GET", "n") == b"1"
+    leader.ask("SET", "k", "v")
+    assert [client.read() for _ in range(3)] == [b"v", b"a", 1]
+    assert client.read().word == "ERR" and client.read() == "OK" and client.closed_within(1)
+
+
+def test_a_malformed_request_behind_a_held_reply_is_answered_after_it(daemon):
+    leader, client = daemon.connect(), daemon.connect()
+    assert leader.ask("GET", "k") is None
+    client.send_raw(encode("GET", "k") + b"*x\r\n")
+    assert client.silent_for(0.2)
+    leader.ask("SET", "k", "v")
+    assert everything(client) == b"$1\r\nv\r\n-ERR Protocol error: invalid multibulk length\r\n"
+
+
 def test_a_client_that_shuts_its_side_down_still_gets_its_answers(daemon):
     daemon.ask("SET", "big", b"x" * 3_000_000)
     client = daemon.connect(receive_buffer=4096).send_raw(encode("GET", "big") * 3 + encode("PING"))
