@@ -83,7 +83,7 @@ void hold_appended(struct conn *conn, int64_t now_us)
 		return;
 	recount(hold, last);
 	over = hold->queued_bytes > hold_gates(conn->loop->server)->held_bytes_max;
-	if (!over && hold->behind_told)
+	if (!over && (hold->behind_told || hold->queued_bytes == 0))
 		return;
 	hold->behind_told = true;
 	hold_enter(shared);
