@@ -88,7 +88,7 @@ bool keyspace_fits(struct call *call, struct hg_bytes name, uint64_t value_bytes
 		resp_write_errorf(call->out, "ERR key is longer than the limit of %s (limits: key)", size);
 		return false;
 	}
-	/* As an argument alone it would have been refused by the parser: this one grew, or the limit was lowered. */
+	/* Redis' words. The parser has refused much larger arguments already; this one is a little above, or grew. */
 	if (value_bytes > (uint64_t)value_max) {
 		count(&call->loop->counters.refused_values);
 		resp_write_error(call->out, bytes_of("ERR string exceeds maximum allowed size (proto-max-bulk-len)"));

@@ -199,6 +199,27 @@ def test_a_stale_value_does_not_exist_for_commands(start):
         assert got == wanted, f"{command} gave {got!r}, not {wanted!r}"
 
 
+@no_config
+def test_hits_and_misses_are_counted_as_redis_counts_them(daemon, redis):
+    commands = ["GET k", "GET none", "MGET k none k", "STRLEN k", "STRLEN none", "EXISTS k none", "TOUCH k none",
+                "TYPE k", "TYPE none", "TTL k", "PTTL none", "EXPIRETIME k", "SET k v GET", "SET none v XX GET",
+                "SET k v", "GETSET k v", "GETDEL none", "GETEX k", "GETEX none", "COPY k j", "COPY none j",
+                "RENAME none j", "INCR n", "SETNX k v", "APPEND k v", "EXPIRE k 100", "PERSIST k", "DEL none", "KEYS *",
+                "SCAN 0", "RANDOMKEY", "MSET k 1", "MSETNX k 1"]
+
+    def counted(server, before, command):
+        client = server.connect()
+        client.pipeline(["FLUSHALL"], ["SET", "k", "v"])
+        old = info(client, "stats")
+        client.pipeline(*before, command.split(), *([["EXEC"]] if before else []))
+        new = info(client, "stats")
+        return [new[name] - old[name] for name in ("keyspace_hits", "keyspace_misses")]
+    for before in ([], [["MULTI"]]):
+        for command in commands:
+            there, here = counted(redis, before, command), counted(daemon, before, command)
+            assert here == there, f"{command}: hits, misses {here}, on redis {there}"
+
+
 # WATCH
 
 def broken(server, before, between, database="0"):
@@ -222,11 +243,13 @@ def test_watch_sees_every_change_and_nothing_else(daemon, redis):
     expired = [["SET", "k", "1", "PX", "1"], ["SET", "j", "1"]]
     cases = [(there, [["SET", "k", "1"]], True), (there, [["GET", "k"], ["TTL", "k"]], False),
              (there, [["SET", "k", "2", "NX"], ["SETNX", "k", "2"]], False), (there, [["DEL", "k"]], True),
-             ([], [["DEL", "k"]], False), ([], [["SET", "k", "1"]], True), ([], [["SET", "k", "1"], ["DEL", "k"]], True),
+             ([], [["DEL", "k"]], False), ([], [["SET", "k", "1"]], True),
+             ([], [["SET", "k", "1"], ["DEL", "k"]], True),
              (there, [["EXPIRE", "k", "100"]], True), (there, [["PERSIST", "k"]], False),
              (timed, [["PERSIST", "k"]], True), (timed, [["GETEX", "k"]], False),
              (timed, [["GETEX", "k", "PERSIST"]], True), (there, [["GETEX", "k", "PERSIST"]], False),
-             (there, [["EXPIRE", "k", "0"]], True), (there, [["INCR", "k"]], True), (there, [["APPEND", "k", ""]], True),
+             (there, [["EXPIRE", "k", "0"]], True), (there, [["INCR", "k"]], True),
+             (there, [["APPEND", "k", ""]], True),
              (there, [["RENAME", "k", "j"]], True), ([], [["SET", "j", "1"], ["RENAME", "j", "k"]], True),
              (there, [["RENAME", "k", "k"]], False), (there, [["COPY", "k", "j"]], False),
              ([], [["SET", "j", "1"], ["COPY", "j", "k"]], True), (there, [["MSET", "j", "1", "k", "2"]], True),
