@@ -1,5 +1,6 @@
 /* main.c - the program `herdgate`: its subcommands and what they are told on the command line. */
 #include "config/config.h"
+#include "demo/demo.h"
 #include "serve/server.h"
 
 #include <getopt.h>
@@ -152,6 +153,7 @@ static int run_help(int argc, char **argv);
 
 static const struct subcommand subcommands[] = {
 	{"serve", "the daemon: a Redis-protocol cache that stops stampedes", run_serve},
+	{"demo", "a cache stampede over real sockets, without a gate and with one", demo_main},
 	{"version", "print the version", run_version},
 	{"help", "this text, or that of a subcommand: herdgate help serve", run_help},
 };
