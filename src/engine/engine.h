@@ -240,7 +240,7 @@ struct fill {
 };
 
 /* The end of a lease by its token (for loads: that of the order; for callers: that of their ask). False: fenced;
- * nothing is to be stored. True, and `store` says whether it is. */
+ * nothing is to be stored, and the caller counts it. True, and `store` says whether it is. */
 bool engine_fill(struct engine *engine, const struct key *key, struct token token, struct fill *fill, int64_t now_us);
 
 /* What is left of the lease, renewed by its holder; 0 where it is lost. At most load_timeout after its start. */
@@ -251,8 +251,11 @@ void engine_invalidate(struct engine *engine, const struct key *key, struct link
 /* Every key of a space, or of all (255). */
 void engine_flush(struct engine *engine, uint8_t space, struct link *link, int64_t now_us);
 
-/* A gate has another mode: what it holds or counts under the old one ends (held asks with ANSWER_PASS). */
-void engine_gate_changed(struct engine *engine, const struct gate *gate, int64_t now_us);
+/* Gates have other modes, or cover other keys: `gate_of` says which gate a key has now, NULL where none does. What was
+ * held or counted under another gate or mode ends: held asks with ANSWER_PASS, a client's lease at once; a load goes on
+ * beside its key and stores nothing. Cost: O(flights). */
+void engine_gates_changed(struct engine *engine, struct gate *(*gate_of)(void *arg, const struct key *key), void *arg,
+			  int64_t now_us);
 
 /* ---- effects -------------------------------------------------------------------------------------------------------
  */
@@ -348,5 +351,6 @@ struct prefix {
 	uint64_t misses, saved; /* saved: loads that one flight would have spared */
 };
 uint32_t engine_prefixes(const struct engine *engine, struct prefix out[ENGINE_PREFIXES]);
+void engine_forget_prefixes(struct engine *engine);
 
 #endif

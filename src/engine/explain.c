@@ -151,6 +151,12 @@ void prefix_count(struct engine *engine, const struct key *key, const struct gat
 	prefix->saved += saved;
 }
 
+void engine_forget_prefixes(struct engine *engine)
+{
+	engine->prefixes_len = 0;
+	memset(engine->prefixes, 0, sizeof(engine->prefixes));
+}
+
 uint32_t engine_prefixes(const struct engine *engine, struct prefix out[ENGINE_PREFIXES])
 {
 	memcpy(out, engine->prefixes, engine->prefixes_len * sizeof(*out));

@@ -254,7 +254,6 @@ bool engine_fill(struct engine *engine, const struct key *key, struct token toke
 		return false;
 	/* A lease that is over is over even where its timer has not run yet (a suspended machine). */
 	if (now_us >= flight->end_us && !flight->void_) {
-		flight->gate->counters.fenced++;
 		flight_lapse(engine, flight, now_us);
 		return false;
 	}
@@ -382,20 +381,31 @@ void engine_flush(struct engine *engine, uint8_t space, struct link *link, int64
 	}
 }
 
-void engine_gate_changed(struct engine *engine, const struct gate *gate, int64_t now_us)
+/* The flight's key is under another gate, or its gate in another mode. */
+static void end_protection(struct engine *engine, struct flight *flight, int64_t now_us)
+{
+	flight->ending = true;
+	while (!list_empty(&flight->waiters))
+		ask_answer(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), ANSWER_PASS, now_us);
+	flight->ending = false;
+	if (flight->void_)
+		return;
+	if (flight->holder == HOLDER_LOAD || flight->holder == HOLDER_CALLER)
+		overtake_load(flight->record, flight);
+	else
+		flight_end(engine, flight, "void", now_us);
+}
+
+void engine_gates_changed(struct engine *engine, struct gate *(*gate_of)(void *arg, const struct key *key), void *arg,
+			  int64_t now_us)
 {
 	engine->calls++;
 	LIST_EACH_SAFE (node, after, &engine->flights) {
 		struct flight *flight = LIST_ENTRY(node, struct flight, in_engine);
+		const struct gate *gate = gate_of(arg, &flight->record->key);
+		enum gate_mode mode = flight->observed ? GATE_OBSERVE : GATE_HOLD;
 
-		if (flight->gate != gate || (gate->policy.mode == GATE_HOLD && !flight->observed))
-			continue;
-		flight->ending = true;
-		while (!list_empty(&flight->waiters))
-			ask_answer(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), ANSWER_PASS,
-				   now_us);
-		flight->ending = false;
-		if (flight->holder != HOLDER_LOAD && flight->holder != HOLDER_CALLER)
-			flight_end(engine, flight, "void", now_us);
+		if (gate != flight->gate || gate->policy.mode != mode)
+			end_protection(engine, flight, now_us);
 	}
 }

@@ -120,6 +120,8 @@ static void end_lease(struct call *call, struct fill *fill, struct blob *blob)
 	hold_enter(hold);
 	if (gate != NULL)
 		taken = engine_fill(hold->engine, &key, token_of(call->args[3]), fill, call->now_us);
+	if (gate != NULL && !taken)
+		gate->gate->counters.fenced++;
 	if (taken && fill->store)
 		put_filled(call, &key, gate, fill, blob);
 	hold_leave(hold);

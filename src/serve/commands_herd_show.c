@@ -262,7 +262,7 @@ void herd_gate(struct call *call)
 	hold_enter(hold);
 	atomic_store_explicit(&gate->mode, (int)mode, memory_order_relaxed);
 	gate->gate->policy.mode = mode;
-	engine_gate_changed(hold->engine, gate->gate, call->now_us);
+	hold_gates_changed(hold);
 	hold_leave(hold);
 	server_log(LOG_WARN, "gate_switched", "gate=\"%s\" mode=%s client=%llu", gate->gate->name, mode_name(mode),
 		   (unsigned long long)call->conn->id);

@@ -240,6 +240,7 @@ static void write_lease(struct hold_turn *turn, struct output *out, const struct
 	enum verdict verdict = ask->answer == ANSWER_LEAD    ? VERDICT_LEAD
 			       : ask->answer == ANSWER_VALUE ? VERDICT_FRESH
 			       : ask->answer == ANSWER_WAIT  ? VERDICT_WAIT
+			       : ask->answer == ANSWER_PASS  ? VERDICT_PASS
 							     : ask->verdict;
 	char token[64];
 	int len;
@@ -392,13 +393,34 @@ static void begin(struct call *call, struct hold_turn *turn, uint32_t undrawn, e
 	hold_enqueue(call->conn, turn);
 }
 
-static bool too_many(struct call *call)
+/* The one verdict that the engine does not give: there is no room for the command as a whole. */
+static void refuse(struct call *call, const struct hg_bytes *names, uint32_t len, const char *text)
 {
-	if (call->conn->hold->queue_len < hold_gates(call->server)->waiters_per_client)
-		return false;
-	resp_write_error(call->out, bytes_of("HERDFULL too many asks of one connection are held (limits: "
-					     "waiters_per_client)"));
-	return true;
+	hold_enter(call->server->hold);
+	for (uint32_t i = 0; i < len; i++) {
+		const struct hold_gate *gate = hold_gate_of(call->server, names[i]);
+
+		if (gate != NULL && hold_mode(gate) == GATE_HOLD)
+			gate->gate->counters.refused++;
+	}
+	hold_leave(call->server->hold);
+	resp_write_error(call->out, bytes_of(text));
+}
+
+/* A turn for the keys, where there is room for one; else they are refused. */
+static struct hold_turn *open_turn(struct call *call, const struct hg_bytes *names, uint32_t len)
+{
+	struct hold_turn *turn = NULL;
+
+	if (call->conn->hold->queue_len >= hold_gates(call->server)->waiters_per_client) {
+		refuse(call, names, len,
+		       "HERDFULL too many asks of one connection are held (limits: waiters_per_client)");
+		return NULL;
+	}
+	turn = make_turn(call, names, len);
+	if (turn == NULL)
+		refuse(call, names, len, "HERDFULL out of memory");
+	return turn;
 }
 
 /* ---- keys that nothing holds
@@ -478,13 +500,9 @@ void hold_ask(struct call *call)
 		plain(call);
 		return;
 	}
-	if (too_many(call))
+	turn = open_turn(call, call->args + 1, call->args_len - 1);
+	if (turn == NULL)
 		return;
-	turn = make_turn(call, call->args + 1, call->args_len - 1);
-	if (turn == NULL) {
-		resp_write_error(call->out, bytes_of("HERDFULL out of memory"));
-		return;
-	}
 	turn->array = array;
 	begin(call, turn, first, quick);
 }
@@ -527,15 +545,10 @@ void hold_ask_in_exec(struct call *call)
 
 void hold_ask_lease(struct call *call, struct hg_bytes name, int64_t wait_us)
 {
-	struct hold_turn *turn;
+	struct hold_turn *turn = open_turn(call, &name, 1);
 
-	if (too_many(call))
+	if (turn == NULL)
 		return;
-	turn = make_turn(call, &name, 1);
-	if (turn == NULL) {
-		resp_write_error(call->out, bytes_of("HERDFULL out of memory"));
-		return;
-	}
 	if (turn->asks[0].gate == NULL) {
 		resp_write_error(call->out, bytes_of("ERR no gate holds this key (HERD GATES lists the gates)"));
 		hold_turn_free(turn);

@@ -198,45 +198,64 @@ free_all:
 /* ---- joining what the engine knows
  * ------------------------------------------------------------------------------------ */
 
-static struct gate *known_gate(struct hold *hold, const char *name)
+/* A gate of the engine's with the whole text of its pattern, of which struct gate has only the beginning. */
+struct known_gate {
+	struct gate gate; /* first */
+	char text[];
+};
+
+static struct gate *known_gate(struct hold *hold, const char *text)
 {
 	for (uint32_t i = 1; i < hold->gates_known_len; i++) {
-		if (strncmp(hold->gates_known[i]->name, name, sizeof(hold->gates_known[i]->name) - 1) == 0)
-			return hold->gates_known[i];
+		struct known_gate *known = LIST_ENTRY(hold->gates_known[i], struct known_gate, gate);
+
+		if (strcmp(known->text, text) == 0)
+			return &known->gate;
 	}
 	return NULL;
 }
 
 /* The engine's gate of that name, made where it is new. Under the lock. */
-static struct gate *get_gate(struct hold *hold, const char *name, const struct gate_policy *policy)
+static struct gate *get_gate(struct hold *hold, const char *text, const struct gate_policy *policy)
 {
-	struct gate *gate = known_gate(hold, name);
+	struct gate *gate = known_gate(hold, text);
+	size_t size = strlen(text) + 1;
+	struct known_gate *known;
 
 	if (gate != NULL || hold->gates_known_len > CONFIG_GATES_MAX)
 		return gate;
-	gate = alloc_get(hold->server->allocator, sizeof(*gate));
-	if (gate == NULL)
+	known = alloc_get(hold->server->allocator, sizeof(*known) + size);
+	if (known == NULL)
 		return NULL;
-	gate_init(gate, name, (uint16_t)hold->gates_known_len, policy);
-	hold->gates_known[hold->gates_known_len++] = gate;
-	return gate;
+	memcpy(known->text, text, size);
+	gate_init(&known->gate, text, (uint16_t)hold->gates_known_len, policy);
+	hold->gates_known[hold->gates_known_len++] = &known->gate;
+	return &known->gate;
 }
 
 static bool adopt(struct hold *hold, struct gates *gates, const struct config *config)
 {
-	int64_t now = server_now_us();
-
 	for (uint32_t i = 0; i < gates->len; i++) {
 		gates->list[i].gate = get_gate(hold, config->gates[i].name, &gates->list[i].policy);
 		if (gates->list[i].gate == NULL)
 			return false;
 		gates->list[i].number = gates->list[i].gate->number;
 	}
-	for (uint32_t i = 0; i < gates->len; i++) {
+	for (uint32_t i = 0; i < gates->len; i++)
 		gate_set_policy(gates->list[i].gate, &gates->list[i].policy);
-		engine_gate_changed(hold->engine, gates->list[i].gate, now);
-	}
 	return true;
+}
+
+static struct gate *gate_of_key(void *arg, const struct key *key)
+{
+	const struct hold_gate *gate = hold_gate_of(arg, key->bytes);
+
+	return gate != NULL ? gate->gate : NULL;
+}
+
+void hold_gates_changed(struct hold *hold)
+{
+	engine_gates_changed(hold->engine, gate_of_key, hold->server, server_now_us());
 }
 
 /* Loops that run may still look into `past`: each drops a use of it when it next handles messages. */
@@ -274,6 +293,7 @@ enum hg_err hold_set_gates(struct server *server, const struct config *config, s
 	}
 	list_push_back(&hold->gates_all, &gates->in_hold);
 	past = atomic_exchange_explicit(&hold->gates, gates, memory_order_acq_rel);
+	hold_gates_changed(hold);
 	hold_leave(hold);
 	retire(server, past);
 	return HG_OK;

@@ -122,6 +122,9 @@ static inline enum gate_mode hold_mode(const struct hold_gate *gate)
 	return (enum gate_mode)atomic_load_explicit(&gate->mode, memory_order_relaxed);
 }
 
+/* hold_gates.c: gates have other modes or cover other keys. Under the lock. */
+void hold_gates_changed(struct hold *hold);
+
 /* hold_queue.c */
 void hold_turn_free(struct hold_turn *turn);
 void hold_enqueue(struct conn *conn, struct hold_turn *turn);

@@ -52,7 +52,9 @@ static void fill_of(const struct hold_load *load, struct fill *fill, char *text,
 		fill->kind = FILL_ABSENT;
 		fill->ttl_us = 0;
 		return;
-	case ORIGIN_SKIPPED:
+	case ORIGIN_SKIPPED: /* nobody wants it any more */
+		fill->kind = FILL_ABANDON;
+		return;
 	case ORIGIN_CANCELED:
 		snprintf(text, room, "origin %s: the load was cancelled", load->gate->origin_name);
 		break;
@@ -72,15 +74,16 @@ static void on_done(struct origin_load *origin_load)
 	struct hold *hold = server->hold;
 	struct fill fill;
 	char text[256];
+	bool taken;
 
 	fill_of(load, &fill, text, sizeof(text));
-	if (fill.kind == FILL_FAIL && origin_load->outcome != ORIGIN_SKIPPED)
+	if (fill.kind == FILL_FAIL)
 		server_log(LOG_WARN, "load_failed", "gate=\"%s\" cause=\"%s\"", load->gate->gate->name, text);
 	memory_lock(server->memory, memory_mask(&load->key));
 	hold_enter(hold);
-	if (!engine_fill(hold->engine, &load->key, load->token, &fill, server_now_us()))
-		fill.store = false;
-	if (fill.store)
+	taken = engine_fill(hold->engine, &load->key, load->token, &fill, server_now_us());
+	load->gate->gate->counters.fenced += !taken && (fill.kind == FILL_VALUE || fill.kind == FILL_ABSENT);
+	if (taken && fill.store)
 		store_value(load, &fill);
 	list_push_back(&hold->ended, &load->node);
 	post_loads(hold);

@@ -150,6 +150,22 @@ static void add_origin_line(struct buffer *out, const struct gates *gates, uint3
 	buffer_add(out, (struct hg_bytes){text, (size_t)sat_min(len, (int)sizeof(text) - 1)});
 }
 
+/* Under the lock. What holding would have saved, by key prefix, as far as gates observe. */
+static void add_prefixes(struct server *server, struct buffer *out)
+{
+	struct prefix prefixes[ENGINE_PREFIXES];
+	uint32_t len = engine_prefixes(server->hold->engine, prefixes);
+	char text[256];
+
+	for (uint32_t i = 0; i < len; i++) {
+		int size = snprintf(text, sizeof(text), "herd_prefix%u:prefix=%s,pattern=%s,misses=%llu,saved=%llu\r\n",
+				    i + 1, prefixes[i].text, prefixes[i].gate->name,
+				    (unsigned long long)prefixes[i].misses, (unsigned long long)prefixes[i].saved);
+
+		buffer_add(out, (struct hg_bytes){text, (size_t)sat_min(size, (int)sizeof(text) - 1)});
+	}
+}
+
 /* Under the lock. What the origins of the present gates have done since those were read; CONFIG RESETSTAT leaves it. */
 static void add_origins(struct server *server, struct buffer *out)
 {
@@ -212,6 +228,7 @@ void hold_info(struct server *server, struct buffer *out)
 		line(out, lines[i].name, lines[i].value);
 	for (uint32_t i = 1; i < hold->gates_known_len; i++)
 		add_gate_line(server, out, i);
+	add_prefixes(server, out);
 	add_origins(server, out);
 	hold_leave(hold);
 }
@@ -225,5 +242,6 @@ void hold_reset_stats(struct server *server)
 		hold->gates_known[i]->counters = (struct gate_counters){0};
 		hold->fresh_base[i] += fresh_of(server, i);
 	}
+	engine_forget_prefixes(hold->engine);
 	hold_leave(hold);
 }
