@@ -50,7 +50,7 @@ def cold_herd(client, daemon):
     if client.cold_loads is None:
         return
     assert told.loads == client.cold_loads, told
-    assert told.max_ms < patient(300 * client.cold_loads + 400), told
+    assert told.max_ms < patient(300 * client.cold_loads + 300 + 2 * client.usual_ms), told
     counters = herd_counters(daemon)
     assert counters["led"] == client.cold_loads or client.cold_loads == 2, counters
 
