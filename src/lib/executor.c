@@ -55,7 +55,12 @@ void executor_destroy(struct executor *executor)
 	if (executor == NULL)
 		return;
 	for (uint32_t i = 0; i < executor->threads_max; i++) {
-		if (executor->workers[i].state != SLOT_FREE)
+		bool begun;
+
+		(void)pthread_mutex_lock(&executor->lock);
+		begun = executor->workers[i].state != SLOT_FREE;
+		(void)pthread_mutex_unlock(&executor->lock);
+		if (begun)
 			(void)pthread_join(executor->workers[i].thread, NULL);
 	}
 	(void)pthread_cond_destroy(&executor->more);

@@ -34,7 +34,7 @@ struct source {
 	int64_t ttl_us;
 	bool gated; /* waits for `gate` before it returns, having posted `inside` */
 	sem_t inside, gate;
-	void (*during)(struct source *source, struct hg_load *load);
+	void (*_Atomic during)(struct source *source, struct hg_load *load);
 	struct hg_cache *cache;
 };
 
@@ -49,6 +49,7 @@ static inline enum hg_outcome load_source(struct hg_load *load, void *arg)
 	struct source *source = arg;
 	int running = atomic_fetch_add(&source->running, 1) + 1;
 	int most = atomic_load(&source->running_max);
+	void (*during)(struct source *, struct hg_load *);
 	enum hg_outcome outcome;
 	char text[32];
 
@@ -60,8 +61,9 @@ static inline enum hg_outcome load_source(struct hg_load *load, void *arg)
 		(void)sem_post(&source->inside);
 		wait_for(&source->gate);
 	}
-	if (source->during != NULL)
-		source->during(source, load);
+	during = atomic_load(&source->during);
+	if (during != NULL)
+		during(source, load);
 	atomic_fetch_add(&virtual_us, source->takes_us);
 	if (source->ttl_us != 0)
 		hg_load_ttl(load, source->ttl_us);
@@ -87,6 +89,7 @@ static inline void source_config(struct source *source, struct hg_cache_config *
 	config->policy.jitter = 0;
 	config->policy.early = HG_EARLY_OFF;
 	config->policy.ttl_us = 60 * S;
+	config->policy.wait_us = HG_NEVER; /* a loaded machine is no failure */
 	config->max_bytes = 4 << 20;
 	config->load = load_source;
 	config->arg = source;

@@ -298,15 +298,17 @@ static void test_lane__waiters_keep_the_time_by_themselves(void **state)
 
 	source_config(&quick, &config);
 	source_config(&source, &config);
-	config.policy.load_timeout_us = 150 * MS;
+	config.policy.load_timeout_us = 1 * S;
 	source.gated = true;
 	cache = open_cache(&source, &config);
 	ask_begin(&leader, cache, "k", NULL);
 	wait_for(&source.inside);
 	for (int i = 0; i < 8; i++) {
-		asks[i] = (struct hg_ask){.load = load_source, .arg = &quick, .wait_us = i < 4 ? (10 + i) * MS : 5 * S};
+		asks[i] =
+			(struct hg_ask){.load = load_source, .arg = &quick, .wait_us = i < 4 ? (10 + i) * MS : 30 * S};
 		ask_begin(&herd[i], cache, "k", &asks[i]);
-		until_waiting(cache, 1);
+		while (stats_of(cache).waited < (uint64_t)i + 1)
+			(void)usleep(200);
 	}
 	for (int i = 0; i < 8; i++) {
 		struct got got = ask_end(&herd[i]);
