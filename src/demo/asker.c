@@ -94,7 +94,9 @@ void asker_loaded(struct asker *asker)
 {
 	struct origin_load *load = &asker->load;
 
-	if (load->outcome == ORIGIN_VALUE) {
+	if (asker->closed) {
+		fail(asker, "the daemon closed the connection");
+	} else if (load->outcome == ORIGIN_VALUE) {
 		const struct hg_bytes args[] = {bytes_of("SET"), asker->crowd->key, blob_bytes(load->value),
 						bytes_of("EX"), bytes_of("60")};
 
@@ -164,8 +166,9 @@ static void on_read(uv_stream_t *stream, ssize_t len, const uv_buf_t *bytes)
 	if (is_over(asker) || len == 0)
 		return;
 	if (len < 0) {
+		asker->closed = true;
 		if (asker->state == ASKER_QUERYING)
-			return; /* its SET will find out */
+			return; /* it fails when it comes back from the pool, which still has its load */
 		fail(asker, "the daemon closed the connection: %s", uv_strerror((int)len));
 		return;
 	}

@@ -34,6 +34,7 @@ struct asker {
 	uv_connect_t connect;
 	struct crowd *crowd;
 	enum asker_state state;
+	bool closed;      /* by the daemon, while it was with the pool */
 	struct buffer in; /* a reply that has not come whole */
 	struct resp_skip skip;
 	struct origin_load load;

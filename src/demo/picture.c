@@ -26,8 +26,9 @@ static const char head[] =
 	"  .paper { fill: #ffffff } text { fill: #1f2328; font: 15px system-ui, sans-serif }\n"
 	"  .title { font-size: 19px; font-weight: 600 } .small { font-size: 13px; fill: #57606a }\n"
 	"  .figure { font-size: 19px; font-weight: 600; text-anchor: end } .right { text-anchor: end }\n"
-	"  .ok { fill: #0072b2 } .failed { fill: #e69f00 } .on-ok { fill: #ffffff } .on-failed { fill: #1f2328 }\n"
-	"  .stripe { stroke: #8a5a00; stroke-width: 3 } .middle { text-anchor: middle }\n"
+	"  .ok { fill: #0072b2 } .failed { fill: #e69f00 } .on-ok { fill: #ffffff }\n"
+	"  .on-failed { fill: #1f2328; paint-order: stroke; stroke: #e69f00; stroke-width: 6px }\n"
+	"  .stripe { stroke: #b87a00; stroke-width: 3 } .middle { text-anchor: middle }\n"
 	"  @media (prefers-color-scheme: dark) {\n"
 	"    .paper { fill: #0d1117 } text { fill: #e6edf3 } .small { fill: #9da7b3 }\n"
 	"    .ok { fill: #56b4e9 } .on-ok, .on-failed { fill: #0d1117 }\n"
@@ -72,34 +73,38 @@ static void write_title(FILE *file, const struct arguments *arguments, const str
 		      BAR_X, QUERIES_X, TOTAL_X);
 }
 
-/* A part of a bar with words in its middle, or none where it is too narrow for them. */
-static void write_part(FILE *file, int x, int y, int width, uint32_t count, const char *fill, const char *class,
-		       const char *word)
+static void write_part(FILE *file, int x, int y, int width, const char *fill)
 {
-	char number[32];
+	if (width > 0)
+		(void)fprintf(file, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" %s/>\n", x, y, width,
+			      BAR_HEIGHT, fill);
+}
 
-	if (width == 0)
-		return;
-	(void)fprintf(file, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" %s/>\n", x, y, width, BAR_HEIGHT, fill);
-	report_number(&number, count);
-	if (width > 130)
-		(void)fprintf(file, "<text class=\"%s middle\" x=\"%d\" y=\"%d\">%s %s</text>\n", class, x + width / 2,
-			      y + 22, number, word);
+/* The words stand in the middle of the larger part. */
+static void write_words(FILE *file, const struct figures *figures, int y, int ok_width)
+{
+	bool on_ok = ok_width > BAR_WIDTH / 2;
+	int x = on_ok ? BAR_X + ok_width / 2 : BAR_X + ok_width + (BAR_WIDTH - ok_width) / 2;
+	char ok[32], failed[32];
+
+	report_number(&ok, figures->ok);
+	report_number(&failed, figures->failed);
+	(void)fprintf(file, "<text class=\"middle %s\" x=\"%d\" y=\"%d\">%s answered", on_ok ? "on-ok" : "on-failed", x,
+		      y + 22, ok);
+	if (figures->failed > 0)
+		(void)fprintf(file, ", %s failed", failed);
+	(void)fputs("</text>\n", file);
 }
 
 static void write_round(FILE *file, const struct figures *figures, int y)
 {
-	int width = (int)((uint64_t)BAR_WIDTH * figures->ok / figures->requests);
+	int ok_width = (int)((uint64_t)BAR_WIDTH * figures->ok / figures->requests);
 	char number[32];
 
-	if (width == 0 && figures->ok > 0)
-		width = 1;
 	(void)fprintf(file, "<text x=\"24\" y=\"%d\">%s</text>\n", y + 22, figures->round);
-	write_part(file, BAR_X, y, width, figures->ok, "class=\"ok\"", "on-ok", "answered");
-	if (figures->failed > 0 && width < BAR_WIDTH) {
-		write_part(file, BAR_X + width, y, BAR_WIDTH - width, figures->failed, "fill=\"url(#stripes)\"",
-			   "on-failed", "failed");
-	}
+	write_part(file, BAR_X, y, ok_width, "class=\"ok\"");
+	write_part(file, BAR_X + ok_width, y, BAR_WIDTH - ok_width, "fill=\"url(#stripes)\"");
+	write_words(file, figures, y, ok_width);
 	report_number(&number, figures->queries);
 	(void)fprintf(file, "<text class=\"figure\" x=\"%d\" y=\"%d\">%s</text>\n", QUERIES_X, y + 24, number);
 	report_number(&number, (uint64_t)(figures->total_us + 500) / 1000);
