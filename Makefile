@@ -42,7 +42,9 @@ format: ## rewrite the C files as clang-format 14 has them
 clean: ## remove everything that was built
 	rm -rf build build-asan build-tsan build-fuzz herdgate-*.tar.gz
 dist: ## a tarball of the sources, herdgate-VERSION.tar.gz; needs no git
-	tar -czf herdgate-$(VERSION).tar.gz --exclude-vcs --exclude='./build' --exclude='./build-*' --exclude='*.tar.gz' \
+	@mkdir -p build
+	tar -czf build/dist.tar.gz --exclude-vcs --exclude='./build' --exclude='./build-*' --exclude='./herdgate-*.tar.gz' \
 	  --exclude=__pycache__ --exclude=node_modules --transform='s,^\.,herdgate-$(VERSION),' .
+	@mv build/dist.tar.gz herdgate-$(VERSION).tar.gz
 help: ## this list
 	@sed -nE 's/^([a-z-]+):.* ## (.*)/  make \1\t\2/p' Makefile | expand -t 20
