@@ -1,8 +1,8 @@
 /* commands_server.c - about the server: COMMAND TIME DBSIZE FLUSHDB FLUSHALL FUNCTION, and the table with INFO and
- * CONFIG, which are in info.c and settings.c. */
+ * CONFIG, which are in info.c and commands_config.c. */
 #include "serve/info.h"
 #include "serve/keyspace.h"
-#include "serve/settings.h"
+#include "serve/commands_config.h"
 
 #include "base/sat.h"
 

@@ -115,7 +115,7 @@ static int open_handle(struct conn *conn, enum config_transport transport, int d
 
 static void forget_arrival(struct server *server, struct arrival *arrival)
 {
-	listen_forget(server, arrival->peer);
+	peer_forget(server, arrival->peer);
 	atomic_fetch_sub_explicit(&server->own->clients, 1, memory_order_relaxed);
 }
 
@@ -195,7 +195,7 @@ static void end_conn(struct conn *conn)
 	uv_mutex_unlock(&loop->registry);
 	atomic_fetch_sub_explicit(&loop->conns_len, 1, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&server->own->clients, 1, memory_order_relaxed);
-	listen_forget(server, own->peer);
+	peer_forget(server, own->peer);
 	uv_close(&own->uv.handle, on_closed);
 }
 

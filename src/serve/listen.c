@@ -4,7 +4,6 @@
  * A port is bound without SO_REUSEPORT, so a second daemon is refused. A Unix socket's file is taken over only from a
  * daemon that is gone; two that start at once are kept apart by a lock on the folder. */
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "serve/state.h"
 
 #include <errno.h>
@@ -188,54 +187,6 @@ enum hg_err listen_open(struct server *server)
 	return HG_OK;
 }
 
-/* ---- peers ----------------------------------------------------------------------------------------------------------
- */
-
-/* Counts a client of `name`; NULL where it would be one too many, or without memory. */
-static struct server_peer *count_peer(struct server *server, const char *name, uint32_t most)
-{
-	struct server_private *own = server->own;
-	uint64_t hash = hash_key(bytes_of(name), 0, 0);
-	struct server_peer *found = NULL;
-
-	uv_mutex_lock(&own->peers_lock);
-	for (struct map_node *node = map_chain(&own->peers, hash); node != NULL && found == NULL; node = node->next) {
-		struct server_peer *peer = LIST_ENTRY(node, struct server_peer, node);
-
-		if (node->hash == hash && strcmp(peer->name, name) == 0)
-			found = peer;
-	}
-	if (found == NULL) {
-		found = alloc_zeroed(server->allocator, sizeof(*found));
-		if (found != NULL) {
-			(void)snprintf(found->name, sizeof(found->name), "%s", name);
-			map_insert(&own->peers, &found->node, hash);
-		}
-	}
-	if (found != NULL && found->count >= most)
-		found = NULL;
-	if (found != NULL)
-		found->count++;
-	uv_mutex_unlock(&own->peers_lock);
-	return found;
-}
-
-void listen_forget(struct server *server, struct server_peer *peer)
-{
-	struct server_private *own = server->own;
-
-	if (peer == NULL)
-		return;
-	uv_mutex_lock(&own->peers_lock);
-	peer->count--;
-	if (peer->count == 0)
-		map_remove(&own->peers, &peer->node);
-	else
-		peer = NULL;
-	uv_mutex_unlock(&own->peers_lock);
-	alloc_free(server->allocator, peer);
-}
-
 /* ---- accepting ------------------------------------------------------------------------------------------------------
  */
 
@@ -336,7 +287,7 @@ static void admit(const struct listener *listener, int descriptor, const struct 
 	arrival->transport = listener->config.transport;
 	name_arrival(listener, from, arrival);
 	if (per_peer != UINT32_MAX) {
-		arrival->peer = count_peer(server, arrival->peer_address, per_peer);
+		arrival->peer = peer_count(server, arrival->peer_address, per_peer);
 		if (arrival->peer == NULL) {
 			server_log(LOG_WARN, "client_refused", "cause=clients_per_peer limit=%u peer=%s", per_peer,
 				   arrival->peer_address);

@@ -49,7 +49,7 @@ struct loop_private {
 	struct error_count errors[LOOP_ERROR_KINDS];
 	uint32_t errors_len;
 	bool stopping;
-	bool started;      /* the thread runs */
+	bool started; /* the thread runs */
 };
 
 /* Readies a loop; its thread is started by loop_start(). On failure nothing of it is left. */

@@ -13,8 +13,9 @@
 
 #define TURN_ARGS 1024u
 #define TURN_OUTPUT_BYTES 65536u
-#define ARG_BYTES_LEAST 1048576 /* up to here a key or value over its limit gets an error and the connection lives on \
-				 */
+#define ARG_BYTES_LEAST                                                                               \
+	1048576 /* up to here a key or value over its limit gets an error and the connection lives on \
+		 */
 #define QUERY_STEP_BYTES 4096u
 #define QUERY_STEP_MAX 1048576u
 #define QUERY_SHARED_BYTES 65536u /* what each connection may keep even where all together keep too much */

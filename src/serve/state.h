@@ -94,8 +94,16 @@ enum hg_err listen_start(struct server *server) HG_MUST_USE;
 /* Stops accepting and takes our socket files away; on loop 0. */
 void listen_stop(struct server *server);
 void listen_close(struct server *server);
-/* A client is gone. Any thread. */
-void listen_forget(struct server *server, struct server_peer *peer);
+
+/* peers.c: counts a client of `name`; NULL where it would be more than `most`, or without memory. */
+struct server_peer *peer_count(struct server *server, const char *name, uint32_t most);
+/* A client of `peer` (NULL: it was not counted) is gone. Any thread. */
+void peer_forget(struct server *server, struct server_peer *peer);
+
+/* reload.c: SIGHUP; on loop 0. */
+void reload_gates(struct server *server);
+/* Frees the configurations that were replaced long enough ago. */
+void reload_free_past(struct server *server, int64_t now_us);
 
 /* settings.c: the live settings as `config` has them; a reload changes only what differs from `before`. */
 void settings_apply(struct server *server, const struct config *config, const struct config *before);

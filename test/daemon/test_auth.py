@@ -20,7 +20,8 @@ def test_without_a_password_only_auth_hello_quit_and_reset_answer(daemon, redis)
 def test_password_and_users_are_checked_in_redis_words(daemon, redis):
     redis.ask("CONFIG", "SET", "requirepass", "secret")
     ours, theirs = daemon.connect(), redis.connect()
-    for command in (("AUTH", "wrong"), ("AUTH", "secre"), ("AUTH", "secrett"), ("AUTH", ""), ("AUTH", "nobody", "secret"),
+    for command in (("AUTH", "wrong"), ("AUTH", "secre"), ("AUTH", "secrett"), ("AUTH", ""),
+                    ("AUTH", "nobody", "secret"),
                     ("AUTH", "a", "b", "c"), ("AUTH",), ("HELLO", "3", "AUTH", "default", "wrong"), ("PING",),
                     ("AUTH", "secret"), ("PING",), ("AUTH", "default", "wrong"), ("PING",)):
         assert ours.ask(*command) == theirs.ask(*command), command

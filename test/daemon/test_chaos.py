@@ -1,5 +1,6 @@
-"""Many clients that do everything at once, badly: pipelines, transactions, kills, resets, slow readers, reloads. Whatever
-happens, each connection gets its replies in order, a value belongs to its key, and in the end nothing is left over."""
+"""Many clients that do everything at once, badly: pipelines, transactions, kills, resets, slow readers, reloads.
+Whatever happens, each connection gets its replies in order, a value belongs to its key, and in the end nothing is left
+over."""
 
 import random
 import signal
@@ -23,7 +24,8 @@ def draw_command(dice):
         return lambda reply: reply in (None, "QUEUED") or isinstance(reply, Error) or reply.startswith(name.encode())
     name = key()
     value = name + dice.choice(["", "x" * 300, "y" * 20000])
-    word = dice.choice(["GET"] * 6 + ["SET"] * 3 + ["MGET", "DEL", "MULTI", "EXEC", "WATCH", "NAME", "KILL", "HERD", "ECHO", "RARE"])
+    word = dice.choice(["GET"] * 6 + ["SET"] * 3 + ["MGET", "DEL", "MULTI", "EXEC", "WATCH", "NAME", "KILL", "HERD",
+                                                    "ECHO", "RARE"])
     if word == "GET":
         return ("GET", name), holds(name)
     if word == "SET":
@@ -40,7 +42,8 @@ def draw_command(dice):
     if word == "HERD":
         return ("HERD", dice.choice(["EXPLAIN", "LEASE", "PURGE"]), name), None
     if word == "RARE":
-        return dice.choice([("FLUSHALL",), ("CLIENT", "LIST"), ("INFO",), ("SELECT", dice.randrange(3)), ("RESET",), ("NOSUCH",),
+        return dice.choice([("FLUSHALL",), ("CLIENT", "LIST"), ("INFO",), ("SELECT", dice.randrange(3)), ("RESET",),
+                            ("NOSUCH",),
                             ("PEXPIRE", name, dice.randrange(300)), ("HERD", "FLIGHTS"), ("HERD", "GATES")]), None
     return (word, name) if word in ("DEL", "WATCH") else (word,), None
 

@@ -63,10 +63,13 @@ def test_kill_list_and_leaving_at_the_same_time(daemon):
 
 def test_names_and_errors_as_redis(daemon, redis):
     ours, theirs = daemon.connect(), redis.connect()
-    for command in (("CLIENT", "GETNAME"), ("CLIENT", "SETNAME", "a b"), ("CLIENT", "SETNAME", "a\n"), ("CLIENT", "SETNAME", "x"),
-                    ("CLIENT", "GETNAME"), ("CLIENT", "SETNAME", ""), ("CLIENT", "GETNAME"), ("CLIENT", "KILL"), ("CLIENT",),
+    for command in (("CLIENT", "GETNAME"), ("CLIENT", "SETNAME", "a b"), ("CLIENT", "SETNAME", "a\n"),
+                    ("CLIENT", "SETNAME", "x"),
+                    ("CLIENT", "GETNAME"), ("CLIENT", "SETNAME", ""), ("CLIENT", "GETNAME"), ("CLIENT", "KILL"),
+                    ("CLIENT",),
                     ("CLIENT", "KILL", "ID", "0"), ("CLIENT", "KILL", "ID", "x"), ("CLIENT", "KILL", "ID", "1", "ADDR"),
-                    ("CLIENT", "KILL", "FOO", "1"), ("CLIENT", "KILL", "USER", "nobody"), ("CLIENT", "KILL", "TYPE", "x"),
+                    ("CLIENT", "KILL", "FOO", "1"), ("CLIENT", "KILL", "USER", "nobody"),
+                    ("CLIENT", "KILL", "TYPE", "x"),
                     ("CLIENT", "LIST", "TYPE", "x"), ("CLIENT", "LIST", "ID", "x"), ("CLIENT", "LIST", "x"),
                     ("CLIENT", "LIST", "TYPE", "replica"), ("CLIENT", "ID", "x"), ("HELLO", "1"), ("HELLO", "x"),
                     ("HELLO", "2", "AUTH", "default"), ("HELLO", "3", "SETNAME", "a b"), ("HELLO", "2", "SETNAME", "y"),
@@ -88,7 +91,8 @@ def test_hello_3_gives_maps_and_nulls_of_resp3(daemon, redis):
 
 def test_setinfo_is_kept_and_shown(daemon):
     client = daemon.connect()
-    assert client.pipeline(("CLIENT", "SETINFO", "LIB-NAME", "lib"), ("CLIENT", "SETINFO", "lib-ver", "1.2")) == ["OK", "OK"]
+    assert client.ask("CLIENT", "SETINFO", "LIB-NAME", "lib") == "OK"
+    assert client.ask("CLIENT", "SETINFO", "lib-ver", "1.2") == "OK"
     assert b" lib-name=lib lib-ver=1.2" in client.ask("CLIENT", "INFO")
     assert client.ask("CLIENT", "SETINFO", "FOO", "x").text == "ERR Unrecognized option 'FOO'"
     assert client.ask("CLIENT", "SETINFO", "LIB-NAME", "a b").word == "ERR"

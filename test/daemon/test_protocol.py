@@ -5,7 +5,8 @@ import time
 
 from gear import *
 
-WRONG = [b"*abc\r\n", b"*1\r\n:1\r\n", b"*1\r\n$-5\r\n", b"*1\r\n$abc\r\n", b"*2147483648\r\n", b"*1\r\n$99999999999\r\n",
+WRONG = [b"*abc\r\n", b"*1\r\n:1\r\n", b"*1\r\n$-5\r\n", b"*1\r\n$abc\r\n", b"*2147483648\r\n",
+         b"*1\r\n$99999999999\r\n",
          b"*1\r\nGET\r\n", b"SET \"open\r\n", b"*-\r\n", b"*1\r\n$\r\n", b"\"a\"b\r\n"]
 
 
@@ -119,7 +120,8 @@ def test_a_client_that_shuts_its_side_down_still_gets_its_answers(daemon):
 
 
 def test_unknown_commands_and_wrong_arity_leave_the_connection_in_step(daemon, redis):
-    commands = [("PING",), ("NOSUCH", "a" * 200, "b"), ("GET",), ("SET", "k"), ("NOSUCH\r\n", "x\r\ny"), ("CLIENT", "NOSUCH"),
+    commands = [("PING",), ("NOSUCH", "a" * 200, "b"), ("GET",), ("SET", "k"), ("NOSUCH\r\n", "x\r\ny"),
+                ("CLIENT", "NOSUCH"),
                 ("GET", "a", "b"), ("", "x"), ("COMMAND", "NOSUCH"), ("CONFIG", "NOSUCH", "x"), ("FUNCTION", "NOSUCH"),
                 ("NOSUCH",) + ("arg",) * 100, ("x" * 300,), ("ECHO", "last")]
     assert daemon.connect().pipeline(*commands) == redis.connect().pipeline(*commands)

@@ -40,7 +40,8 @@ def test_errors_inside_exec_are_counted(daemon):
 
 def test_config_get_answers_what_clients_ask(daemon, redis):
     ours, theirs = daemon.connect(), redis.connect()
-    for name in ("save", "appendonly", "databases", "timeout", "hz", "appendfsync", "cluster-enabled", "notify-keyspace-events"):
+    for name in ("save", "appendonly", "databases", "timeout", "hz", "appendfsync", "cluster-enabled",
+                 "notify-keyspace-events"):
         assert ours.ask("CONFIG", "GET", name) == theirs.ask("CONFIG", "GET", name), name
     names = ours.ask("CONFIG", "GET", "max*")[0::2]
     assert {b"maxmemory", b"maxmemory-policy", b"maxclients"} <= set(names)
@@ -51,12 +52,15 @@ def test_config_get_answers_what_clients_ask(daemon, redis):
 
 def test_config_set_in_redis_words(daemon, redis):
     ours, theirs = daemon.connect(), redis.connect()
-    for command in (("CONFIG", "SET", "nosuch", "1"), ("CONFIG", "SET", "databases", "3"), ("CONFIG", "SET", "timeout", "x"),
-                    ("CONFIG", "SET", "maxmemory", "x"), ("CONFIG", "SET", "timeout", "-1"), ("CONFIG", "SET", "timeout"),
+    for command in (("CONFIG", "SET", "nosuch", "1"), ("CONFIG", "SET", "databases", "3"),
+                    ("CONFIG", "SET", "timeout", "x"),
+                    ("CONFIG", "SET", "maxmemory", "x"), ("CONFIG", "SET", "timeout", "-1"),
+                    ("CONFIG", "SET", "timeout"),
                     ("CONFIG", "SET", "timeout", "1", "timeout", "2"), ("CONFIG", "SET", "maxclients", "0"),
                     ("CONFIG", "SET", "timeout", "30", "maxmemory", "100mb"), ("CONFIG", "GET", "maxmemory"),
                     ("CONFIG", "SET", "timeout", "60", "maxmemory", "x"), ("CONFIG", "GET", "timeout"),
-                    ("CONFIG", "SET", "timeout", "0"), ("CONFIG", "GET", "timeout"), ("CONFIG", "REWRITE"), ("CONFIG", "GET")):
+                    ("CONFIG", "SET", "timeout", "0"), ("CONFIG", "GET", "timeout"), ("CONFIG", "REWRITE"),
+                    ("CONFIG", "GET")):
         assert ours.ask(*command) == theirs.ask(*command), command
     assert info(daemon)["maxmemory"] == 100 << 20
 
@@ -90,8 +94,10 @@ def test_time_flush_and_function_flush(daemon, redis):
     assert abs(int(seconds) + int(micros) / 1e6 - time.time()) < 2
     client = daemon.connect()
     client.pipeline(("SET", "a", "1"), ("SELECT", "1"), ("SET", "b", "1"))
-    assert client.pipeline(("DBSIZE",), ("FLUSHDB",), ("DBSIZE",), ("SELECT", "0"), ("DBSIZE",)) == [1, "OK", 0, "OK", 1]
+    replies = client.pipeline(("DBSIZE",), ("FLUSHDB",), ("DBSIZE",), ("SELECT", "0"), ("DBSIZE",))
+    assert replies == [1, "OK", 0, "OK", 1]
     assert client.pipeline(("FLUSHALL", "SYNC"), ("DBSIZE",), ("FLUSHALL", "x")) == ["OK", 0, Error("ERR syntax error")]
-    for command in (("FUNCTION", "FLUSH"), ("FUNCTION", "FLUSH", "ASYNC"), ("FUNCTION", "FLUSH", "x"), ("FUNCTION", "x"),
+    for command in (("FUNCTION", "FLUSH"), ("FUNCTION", "FLUSH", "ASYNC"), ("FUNCTION", "FLUSH", "x"),
+                    ("FUNCTION", "x"),
                     ("FUNCTION",), ("FLUSHDB", "ASYNC"), ("FLUSHDB", "x"), ("TIME", "x")):
         assert daemon.ask(*command) == redis.ask(*command), command

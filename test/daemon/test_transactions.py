@@ -11,20 +11,24 @@ def both(daemon, redis, *commands):
 
 
 def test_what_redis_says_about_transactions(daemon, redis):
-    both(daemon, redis, ("EXEC",), ("DISCARD",), ("MULTI",), ("MULTI",), ("WATCH", "k"), ("SET", "k", "1"), ("INCR", "k"),
+    both(daemon, redis, ("EXEC",), ("DISCARD",), ("MULTI",), ("MULTI",), ("WATCH", "k"), ("SET", "k", "1"),
+         ("INCR", "k"),
          ("GET", "k"), ("EXEC",), ("MULTI",), ("NOSUCH",), ("SET", "k", "9"), ("EXEC",), ("GET", "k"))
     both(daemon, redis, ("MULTI",), ("SET", "k"), ("EXEC",), ("MULTI",), ("SET", "k", "5"), ("DISCARD",), ("GET", "k"))
-    both(daemon, redis, ("MULTI",), ("EXEC",), ("UNWATCH",), ("MULTI",), ("UNWATCH",), ("PING",), ("ECHO", "x"), ("EXEC",))
+    both(daemon, redis, ("MULTI",), ("EXEC",), ("UNWATCH",), ("MULTI",), ("UNWATCH",), ("PING",), ("ECHO", "x"),
+         ("EXEC",))
 
 
 def test_a_command_that_fails_in_exec_does_not_stop_the_others(daemon, redis):
-    replies = both(daemon, redis, ("SET", "text", "abc"), ("MULTI",), ("INCR", "text"), ("SET", "k", "v"), ("MGET", "k", "no"),
+    replies = both(daemon, redis, ("SET", "text", "abc"), ("MULTI",), ("INCR", "text"), ("SET", "k", "v"),
+                   ("MGET", "k", "no"),
                    ("EXEC",))
     assert replies[-1][1:] == ["OK", [b"v", None]]
 
 
 def test_select_inside_a_transaction_counts_for_what_follows(daemon, redis):
-    both(daemon, redis, ("MULTI",), ("SET", "k", "0"), ("SELECT", "3"), ("SET", "k", "3"), ("SELECT", "99"), ("GET", "k"),
+    both(daemon, redis, ("MULTI",), ("SET", "k", "0"), ("SELECT", "3"), ("SET", "k", "3"), ("SELECT", "99"),
+         ("GET", "k"),
          ("EXEC",), ("GET", "k"), ("SELECT", "0"), ("GET", "k"), ("SELECT", "3"), ("GET", "k"))
 
 
@@ -67,7 +71,8 @@ def test_a_queue_is_forgotten_with_its_connection_and_bounded(start):
 
 
 def test_reset_leaves_the_transaction_and_the_database(daemon, redis):
-    both(daemon, redis, ("SELECT", "2"), ("SET", "k", "two"), ("MULTI",), ("SET", "k", "v"), ("RESET",), ("EXEC",), ("GET", "k"))
+    both(daemon, redis, ("SELECT", "2"), ("SET", "k", "two"), ("MULTI",), ("SET", "k", "v"), ("RESET",), ("EXEC",),
+         ("GET", "k"))
 
 
 def test_quit_inside_a_transaction_closes(daemon):
