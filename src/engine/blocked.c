@@ -45,7 +45,6 @@ void link_release_head(struct engine *engine, struct link *link, enum release_re
 		if (ask->state != ASK_WAITING)
 			continue;
 		count_release(ask, reason);
-		nil_given(engine, ask->flight->record, link);
 		ask_answer(engine, ask, ANSWER_PASS, now_us);
 	}
 }

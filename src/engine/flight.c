@@ -22,6 +22,7 @@ struct flight *flight_create(struct engine *engine, struct record *record, int64
 	flight->serial = ++engine->serials;
 	flight->began_us = now_us;
 	flight->handover_us = HG_NEVER;
+	flight->leader_closed_us = HG_NEVER;
 	list_init(&flight->waiters);
 	list_init(&flight->in_voids);
 	list_init(&flight->in_orders);
@@ -32,11 +33,6 @@ struct flight *flight_create(struct engine *engine, struct record *record, int64
 	engine->flights_len++;
 	record->flight = flight;
 	return flight;
-}
-
-bool flight_live(const struct flight *flight, int64_t now_us)
-{
-	return flight->holder != HOLDER_NONE && now_us < flight->end_us;
 }
 
 void flight_schedule(struct engine *engine, struct flight *flight)
@@ -85,8 +81,11 @@ void flight_grant(struct engine *engine, struct flight *flight, enum holder hold
 	flight->end_us = sat_add(now_us, flight->span_us);
 	if (!flight->sent)
 		flight->end_us = sat_add(flight->end_us, flight->gate->policy.lease_us);
-	flight->leader_closed = false;
+	flight->leader_closed_us = HG_NEVER;
+	flight->cut_short = false;
 	flight->handover_us = HG_NEVER;
+	flight->vacant = false;
+	flight->avoid_peer = 0;
 	flight->call = engine->calls;
 	flight->passes = 0;
 	flight->leader = link;
@@ -190,9 +189,31 @@ static void remember_lapse(struct engine *engine, struct flight *flight, int64_t
 	record_past(record, flight->leader_link, flight->start_us);
 	record->lapses++;
 	record->lapsed_total_us = sat_add(record->lapsed_total_us, flight->span_us);
-	record->lease_span_us = sat_min(sat_mul(flight->span_us, 2), sat_max(policy->lease_us, flight->span_us));
+	if (flight->holder == HOLDER_LINK) /* the lease of a token is not learnt */
+		record->lease_span_us =
+			sat_min(sat_mul(flight->span_us, 2), sat_max(policy->lease_us, flight->span_us));
 	record->remember_until_us = sat_add(now_us, sat_max(REMEMBER_US, sat_mul(2, record->lease_span_us)));
-	engine_remark(engine, REMARK_LAPSED, flight->gate, &record->key, NULL, flight->span_us, record->lease_span_us);
+	engine_remark(engine, REMARK_LAPSED, flight->gate, &record->key, NULL, flight->span_us,
+		      lease_span(flight, flight->holder));
+}
+
+/* Over before its time since its leader's connection has closed. A waiter is given the lease when every loop has read
+ * its closes; without waiters what is known of the close stays for the next ask. */
+static void ended_by_close(struct engine *engine, struct flight *flight, int64_t now_us)
+{
+	struct record *record = flight->record;
+
+	if (flight->sent) {
+		record->closes++;
+		record_past(record, flight->leader_link, flight->start_us);
+		record->remember_until_us = sat_max(record->remember_until_us, sat_add(now_us, REMEMBER_US));
+	}
+	flight_unlease(engine, flight);
+	flight->handover_us = sat_add(now_us, HANDOVER_DELAY_US);
+	if (list_empty(&flight->waiters))
+		flight_end(engine, flight, "abandon", now_us);
+	else
+		flight_schedule(engine, flight);
 }
 
 void flight_lapse(struct engine *engine, struct flight *flight, int64_t now_us)
@@ -212,61 +233,50 @@ void flight_lapse(struct engine *engine, struct flight *flight, int64_t now_us)
 		flight_fail(engine, flight, "the load did not end within load_timeout", now_us);
 		return;
 	}
-	if (flight->leader_closed) { /* the time after its connection closed is over: no lapse */
-		flight->record->closes++;
-		record_past(flight->record, flight->leader_link, flight->start_us);
-		flight->record->remember_until_us = sat_add(now_us, REMEMBER_US);
-	} else {
-		blocked_lapsed(engine, flight, now_us);
-		remember_lapse(engine, flight, now_us);
-		if (flight->holder == HOLDER_LINK && is_unfilled(engine, flight)) {
-			unfilled(engine, flight, now_us);
-			return;
-		}
+	if (flight->cut_short) {
+		ended_by_close(engine, flight, now_us);
+		return;
+	}
+	blocked_lapsed(engine, flight, now_us);
+	remember_lapse(engine, flight, now_us);
+	if (flight->holder == HOLDER_LINK && is_unfilled(engine, flight)) {
+		unfilled(engine, flight, now_us);
+		return;
 	}
 	flight_unlease(engine, flight);
 	flight_hand_over(engine, flight, now_us);
 }
 
+/* When the lease of a leader that has just closed ends: a client may compute on, and SET from another connection. */
+static int64_t end_after_close(const struct flight *flight, int64_t now_us)
+{
+	const struct record *record = flight->record;
+	int64_t span = sat_scale(gate_slowest_us(flight->gate), 1250);
+
+	if (!flight->sent || flight->holder == HOLDER_TOKEN) /* nobody computes */
+		return now_us;
+	if (span == 0)
+		return record->closes == 0 ? now_us : flight->end_us;
+	for (uint32_t i = 0; i < record->closes && span < SPAN_MAX_US; i++)
+		span = sat_mul(span, 2);
+	return sat_max(sat_min(flight->end_us, sat_add(flight->start_us, span)), now_us);
+}
+
 void flight_leader_closed(struct engine *engine, struct flight *flight, int64_t now_us)
 {
-	struct record *record = flight->record;
-	int64_t slowest = gate_slowest_us(flight->gate);
-	int64_t end = flight->end_us;
+	int64_t end = end_after_close(flight, now_us);
 
 	flight->gate->counters.closed_leaders++;
-	flight->leader_closed = true;
+	flight->leader_closed_us = now_us;
 	list_remove(&flight->in_link);
 	list_remove(&flight->in_overdue);
 	flight->overdue = false;
 	flight->leader = NULL;
 	flight->avoid_peer = flight->leader_peer;
-	if (!flight->sent) { /* the nil never left: nobody computes */
-		flight->sent = true;
-		end = now_us;
-	} else if (flight->holder == HOLDER_TOKEN) {
-		end = now_us;
-	} else if (slowest > 0) {
-		int64_t span = sat_scale(slowest, 1250);
-
-		for (uint32_t i = 0; i < record->closes && span < SPAN_MAX_US; i++)
-			span = sat_mul(span, 2);
-		end = sat_min(end, sat_add(flight->start_us, span));
-	} else if (record->closes == 0) {
-		end = now_us;
-	}
+	flight->cut_short = end < flight->end_us;
 	flight->end_us = end;
-	if (end > now_us) {
-		flight_schedule(engine, flight);
-		return;
-	}
-	record->closes++;
-	record_past(record, flight->leader_link, flight->start_us);
-	record->remember_until_us = sat_add(now_us, REMEMBER_US);
-	flight_unlease(engine, flight);
-	flight->handover_us = sat_add(now_us, HANDOVER_DELAY_US);
-	if (list_empty(&flight->waiters))
-		flight_end(engine, flight, "abandon", now_us);
+	if (flight->cut_short && end == now_us)
+		ended_by_close(engine, flight, now_us);
 	else
 		flight_schedule(engine, flight);
 }
@@ -283,7 +293,7 @@ static struct ask *choose_waiter(const struct flight *flight)
 
 		if (!ask_may_lead(ask))
 			continue;
-		if (flight->avoid_peer == 0 || ask->turn == NULL || ask->turn->link->peer->serial != flight->avoid_peer)
+		if (flight->avoid_peer == 0 || ask->link == NULL || ask->link->peer->serial != flight->avoid_peer)
 			return ask;
 		if (second == NULL)
 			second = ask;
@@ -293,24 +303,18 @@ static struct ask *choose_waiter(const struct flight *flight)
 
 static void give_lease(struct engine *engine, struct flight *flight, struct ask *ask, int64_t now_us)
 {
-	struct link *link = ask->turn != NULL ? ask->turn->link : NULL;
-
 	flight->gate->counters.handed_over++;
 	ask->handed_over = true;
-	if (ask->kind == ASK_READ) {
-		flight_grant(engine, flight, HOLDER_LINK, link, now_us);
-		nil_given(engine, flight->record, link);
-	} else {
-		flight_grant(engine, flight, ask->kind == ASK_LEASE ? HOLDER_TOKEN : HOLDER_CALLER, ask->link, now_us);
-		flight->holder_pointer = ask->holder;
-	}
+	flight_grant(engine, flight, ask_holder(ask), ask->link, now_us);
+	flight->holder_pointer = ask->holder;
 	ask->token = flight->token;
 	ask->lease_us = flight->span_us;
 	ask_answer(engine, ask, ANSWER_LEAD, now_us);
 }
 
 /* The lease is free: one waiter whose reply can leave is given it. Where all waiters are members of commands that wait
- * for something else too, the first is taken out to be looked up again, so that no reply waits for nobody. */
+ * for something else too, whoever asks next is given it, and the first of them is taken out to do so as soon as nothing
+ * else holds it; after a while the next. */
 void flight_hand_over(struct engine *engine, struct flight *flight, int64_t now_us)
 {
 	struct ask *ask;
@@ -327,9 +331,9 @@ void flight_hand_over(struct engine *engine, struct flight *flight, int64_t now_
 	ask = choose_waiter(flight);
 	if (ask != NULL) {
 		give_lease(engine, flight, ask, now_us);
-		flight->avoid_peer = 0;
 		return;
 	}
+	flight->vacant = true;
 	ask_withdraw(engine, LIST_ENTRY(flight->waiters.next, struct ask, in_flight), now_us);
 	flight->handover_us = sat_add(now_us, RETRY_DELAY_US);
 	if (list_empty(&flight->waiters))

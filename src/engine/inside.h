@@ -110,10 +110,13 @@ struct flight {
 	void *holder_pointer;
 	uint64_t call; /* the engine call that granted it */
 	int64_t began_us, granted_us, start_us, end_us, span_us;
-	bool sent, leader_closed;
+	bool sent;
+	int64_t leader_closed_us; /* when its connection closed; HG_NEVER: it has not */
+	bool cut_short;           /* the close has brought its end forward: no lapse */
 	bool overdue; /* past blocked_after, in the peer's list */
 	struct list_node in_overdue;
 	int64_t handover_us; /* leaderless: when the lease is given anew; HG_NEVER: it has one */
+	bool vacant;         /* no waiter could lead when it was to be given: whoever asks next is given it */
 	uint64_t avoid_peer;
 	struct token canceled; /* a load that passed its time limit: the order to cut it off */
 };
@@ -168,7 +171,6 @@ void flight_leader_closed(struct engine *engine, struct flight *flight, int64_t 
 void flight_hand_over(struct engine *engine, struct flight *flight, int64_t now_us);
 void flight_schedule(struct engine *engine, struct flight *flight);
 void flight_due(struct engine *engine, struct flight *flight, int64_t now_us);
-bool flight_live(const struct flight *flight, int64_t now_us);
 void flight_fail(struct engine *engine, struct flight *flight, const char *text, int64_t now_us);
 
 /* wait.c */
@@ -176,15 +178,17 @@ void wait_join(struct engine *engine, struct ask *ask, struct flight *flight, in
 void wait_leave(struct engine *engine, struct ask *ask); /* out of its flight; not answered */
 /* The same for one that goes for reasons of its own: a flight that nobody leads and nobody waits for ends with it. */
 void wait_abandon(struct engine *engine, struct ask *ask, int64_t now_us);
-void ask_settle(struct ask *ask, enum answer answer); /* inside engine_turn and engine_ask */
+/* Inside engine_turn and engine_ask: answered at once. */
+void ask_settle(struct engine *engine, struct ask *ask, enum answer answer);
 void ask_answer(struct engine *engine, struct ask *ask, enum answer answer, int64_t now_us); /* a waiter, later */
 void ask_error(struct engine *engine, struct ask *ask, enum hg_err error, const char *text, int64_t retry_us,
 	       int64_t now_us);
 void ask_count(struct ask *ask, enum verdict verdict);
 void ask_withdraw(struct engine *engine, struct ask *ask, int64_t now_us); /* to be looked up again */
-enum answer ask_time_out(struct engine *engine, struct ask *ask, struct flight *flight, int64_t now_us);
+enum answer ask_time_out(struct ask *ask, struct flight *flight, int64_t now_us);
 void ask_deadline(struct engine *engine, struct ask *ask, int64_t now_us);
 bool ask_may_lead(const struct ask *ask);
+enum holder ask_holder(const struct ask *ask); /* as what it leads */
 void turn_leave(struct engine *engine, struct turn *turn, int64_t now_us);
 void turn_progress(struct engine *engine, struct turn *turn, int64_t now_us);
 void turn_drop(struct engine *engine, struct turn *turn, int64_t now_us); /* its connection has closed */

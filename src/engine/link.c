@@ -302,7 +302,7 @@ static void learn_limit(struct engine *engine, struct peer *peer, const struct a
 	int64_t age = sat_sub(now_us, ask->arrived_us);
 	int64_t apart = age > peer->gave_up_age_us ? age - peer->gave_up_age_us : peer->gave_up_age_us - age;
 
-	if (flight->leader_closed || flight->serial == peer->gave_up_flight)
+	if (flight->leader_closed_us != HG_NEVER || flight->serial == peer->gave_up_flight)
 		return;
 	if (peer->gave_up_times == 0 || apart > peer->gave_up_age_us / 10)
 		peer->gave_up_times = 0;

@@ -27,11 +27,19 @@ static bool own_lock(const struct flight *flight, const struct link *link)
 	       flight->leader_peer == link->peer->serial;
 }
 
+/* The flight that an ask joins. NULL: it may begin one, or take the lease of one that nobody who waits can lead. */
+static struct flight *joined(const struct record *record)
+{
+	struct flight *flight = record != NULL ? record->flight : NULL;
+
+	return flight == NULL || flight->observed || flight->vacant ? NULL : flight;
+}
+
 /* A value is there, and a refresh would be due: who leads it? */
 static enum plan plan_refresh(const struct ask *ask, const struct record *record, const struct link *link, bool fresh,
 			      int64_t now_us)
 {
-	const struct flight *flight = record != NULL ? record->flight : NULL;
+	const struct flight *flight = joined(record);
 
 	if (flight != NULL)
 		return own_lock(flight, link) && !fresh ? PLAN_PASS : PLAN_LOOKED;
@@ -40,11 +48,21 @@ static enum plan plan_refresh(const struct ask *ask, const struct record *record
 	return ask->gate->policy.leader == GATE_CLIENT || ask->kind == ASK_LEASE ? PLAN_LEAD : PLAN_LOAD;
 }
 
+static bool may_wait(const struct ask *ask)
+{
+	return ask->kind == ASK_READ || ask->wait_us > 0;
+}
+
+static bool full(const struct engine *engine, const struct flight *flight, const struct gate_policy *policy)
+{
+	return flight->waiters_len >= policy->waiters_max || engine->waiters_len >= engine->config.waiters_max;
+}
+
 static enum plan plan_absent(struct engine *engine, const struct ask *ask, const struct record *record,
 			     const struct link *link, int64_t now_us)
 {
 	const struct gate_policy *policy = &ask->gate->policy;
-	const struct flight *flight = record != NULL ? record->flight : NULL;
+	const struct flight *flight = joined(record);
 
 	if (record != NULL && record->pass_until_us > now_us && policy->leader != GATE_ORIGIN)
 		return PLAN_PASS;
@@ -59,7 +77,7 @@ static enum plan plan_absent(struct engine *engine, const struct ask *ask, const
 		return PLAN_PASS;
 	if (ask->kind == ASK_READ && policy->leader == GATE_CLIENT && link_exempt(link, ask->gate, now_us))
 		return PLAN_PASS;
-	if (flight->waiters_len >= policy->waiters_max || engine->waiters_len >= engine->config.waiters_max)
+	if (may_wait(ask) && full(engine, flight, policy))
 		return PLAN_FULL;
 	return PLAN_WAIT;
 }
@@ -80,12 +98,23 @@ static enum plan plan_one(struct engine *engine, const struct ask *ask, const st
 	return plan_refresh(ask, record, link, view->state == FRESH, now_us);
 }
 
-/* The flight that this ask begins; NULL where the limits or the memory do not allow one. */
+/* What another gate only counted is no flight of this one's. */
+static void end_observed(struct engine *engine, const struct key *key, int64_t now_us)
+{
+	struct record *record = record_find(engine, key);
+
+	if (record != NULL && record->flight != NULL && record->flight->observed)
+		flight_end(engine, record->flight, "void", now_us);
+}
+
+/* The flight that this ask begins, or one whose lease is vacant; NULL where the limits or the memory allow none. */
 static struct flight *begin(struct engine *engine, struct ask *ask, int64_t now_us)
 {
-	struct record *record = record_get(engine, &ask->key, ask->gate);
+	struct record *record;
 	struct flight *flight;
 
+	end_observed(engine, &ask->key, now_us);
+	record = record_get(engine, &ask->key, ask->gate);
 	if (record == NULL)
 		return NULL;
 	if (record->flight != NULL)
@@ -106,65 +135,67 @@ static void looked(struct engine *engine, struct ask *ask, const struct view *vi
 		ask->gate->counters.avoided += record->flight != NULL && !view->absence;
 		nil_asked(engine, record, ask->link);
 	}
-	ask_settle(ask, view->absence ? ANSWER_ABSENT : ANSWER_LOOKED);
+	ask_settle(engine, ask, view->absence ? ANSWER_ABSENT : ANSWER_LOOKED);
 }
 
-static void refused(struct engine *engine, struct ask *ask, enum plan plan, int64_t now_us)
+static void refused(struct engine *engine, struct ask *ask, enum hg_err error, const char *text)
 {
-	struct record *record = record_find(engine, &ask->key);
-
 	ask_count(ask, VERDICT_REFUSE);
-	ask->error = HG_ERR_LIMIT;
-	ask->text = "too many wait or load already";
-	if (plan == PLAN_BACKOFF) {
-		memcpy(engine->error, record->error, sizeof(engine->error));
-		ask->error = HG_ERR_BACKOFF;
-		ask->text = engine->error;
-		ask->retry_after_us = record->backoff_until_us - now_us;
-	}
-	ask_settle(ask, ANSWER_ERROR);
+	ask->error = error;
+	ask->text = text;
+	ask_settle(engine, ask, ANSWER_ERROR);
 }
 
-static void passed(struct engine *engine, struct ask *ask, struct link *link)
+static void refused_full(struct engine *engine, struct ask *ask)
 {
-	struct record *record = record_find(engine, &ask->key);
+	refused(engine, ask, HG_ERR_LIMIT,
+		engine->waiters_len >= engine->config.waiters_max ? "too many wait already (waiters)"
+								  : "too many wait for this key already (max_waiters)");
+}
 
-	if (record != NULL)
-		nil_given(engine, record, link);
-	ask_count(ask, VERDICT_PASS);
-	ask_settle(ask, ANSWER_PASS);
+static void refused_backoff(struct engine *engine, struct ask *ask, int64_t now_us)
+{
+	const struct record *record = record_find(engine, &ask->key);
+
+	memcpy(engine->error, record->error, sizeof(engine->error));
+	ask->retry_after_us = record->backoff_until_us - now_us;
+	refused(engine, ask, HG_ERR_BACKOFF, engine->error);
+}
+
+static void passed(struct engine *engine, struct ask *ask)
+{
+	if (ask->gate != NULL)
+		ask_count(ask, VERDICT_PASS);
+	ask_settle(engine, ask, ANSWER_PASS);
 }
 
 /* No flight can begin: whoever sees a value gets it, the others a named error. */
-static void no_room(struct engine *engine, struct ask *ask, const struct view *view, int64_t now_us)
+static void no_room(struct engine *engine, struct ask *ask, const struct view *view)
 {
 	if (view->state != ABSENT)
 		looked(engine, ask, view);
+	else if (engine->records.count >= engine->config.flights_max)
+		refused(engine, ask, HG_ERR_LIMIT, "too many keys are being loaded already (flights)");
 	else
-		refused(engine, ask, PLAN_FULL, now_us);
+		refused(engine, ask, HG_ERR_MEMORY, "out of memory for a load");
 }
 
 static void lead(struct engine *engine, struct ask *ask, struct link *link, const struct view *view, int64_t now_us)
 {
 	struct flight *flight = begin(engine, ask, now_us);
-	enum holder holder = ask->kind == ASK_READ    ? HOLDER_LINK
-			     : ask->kind == ASK_LEASE ? HOLDER_TOKEN
-						      : HOLDER_CALLER;
 
 	if (flight == NULL) {
-		no_room(engine, ask, view, now_us);
+		no_room(engine, ask, view);
 		return;
 	}
-	flight_grant(engine, flight, holder, link, now_us);
+	flight_grant(engine, flight, ask_holder(ask), link, now_us);
 	flight->holder_pointer = ask->holder;
-	if (holder == HOLDER_LINK)
-		nil_given(engine, flight->record, link);
 	if (ask->verdict == VERDICT_NONE && view->state == FRESH)
 		ask->gate->counters.early++;
 	ask_count(ask, VERDICT_LEAD);
 	ask->token = flight->token;
 	ask->lease_us = flight->span_us;
-	ask_settle(ask, ANSWER_LEAD);
+	ask_settle(engine, ask, ANSWER_LEAD);
 }
 
 static int64_t deadline_of(const struct ask *ask, const struct link *link, int64_t now_us)
@@ -183,7 +214,7 @@ static void wait_for(struct engine *engine, struct ask *ask, struct link *link, 
 	if (deadline > now_us)
 		wait_join(engine, ask, flight, deadline);
 	else
-		ask_settle(ask, ask_time_out(engine, ask, flight, now_us));
+		ask_settle(engine, ask, ask_time_out(ask, flight, now_us));
 }
 
 static void join(struct engine *engine, struct ask *ask, struct link *link, struct flight *flight, int64_t now_us)
@@ -199,7 +230,7 @@ static void load(struct engine *engine, struct ask *ask, struct link *link, cons
 	struct flight *flight = begin(engine, ask, now_us);
 
 	if (flight == NULL) {
-		no_room(engine, ask, view, now_us);
+		no_room(engine, ask, view);
 		return;
 	}
 	flight_order_load(engine, flight, now_us);
@@ -215,7 +246,7 @@ static void load(struct engine *engine, struct ask *ask, struct link *link, cons
 	} else {
 		ask_count(ask, VERDICT_STALE);
 	}
-	ask_settle(ask, view->absence ? ANSWER_ABSENT : ANSWER_LOOKED);
+	ask_settle(engine, ask, view->absence ? ANSWER_ABSENT : ANSWER_LOOKED);
 }
 
 /* Carries a plan out. After it the ask is answered or waits. */
@@ -227,9 +258,8 @@ static void carry_out(struct engine *engine, struct ask *ask, struct link *link,
 		looked(engine, ask, view);
 		break;
 	case PLAN_PLAIN:
-		if (ask->gate != NULL)
-			ask_count(ask, VERDICT_PASS);
-		ask_settle(ask, ANSWER_PASS);
+	case PLAN_PASS:
+		passed(engine, ask);
 		break;
 	case PLAN_LEAD:
 		lead(engine, ask, link, view, now_us);
@@ -240,12 +270,11 @@ static void carry_out(struct engine *engine, struct ask *ask, struct link *link,
 	case PLAN_WAIT:
 		join(engine, ask, link, record_find(engine, &ask->key)->flight, now_us);
 		break;
-	case PLAN_PASS:
-		passed(engine, ask, link);
-		break;
 	case PLAN_BACKOFF:
+		refused_backoff(engine, ask, now_us);
+		break;
 	case PLAN_FULL:
-		refused(engine, ask, plan, now_us);
+		refused_full(engine, ask);
 		break;
 	}
 }
@@ -275,11 +304,6 @@ static void begin_turn(struct turn *turn)
 	turn->parked = 0;
 	list_init(&turn->in_link);
 	list_init(&turn->out);
-}
-
-static bool may_wait(const struct ask *ask)
-{
-	return ask->kind == ASK_READ || ask->wait_us > 0;
 }
 
 /* Must this member wait for a flight whatever its neighbours do? */
@@ -316,14 +340,21 @@ static void survey(struct engine *engine, struct turn *turn, const struct view *
 	}
 }
 
+/* The second ask for a key that this very command has just led gets nil like the first. */
+static bool just_led(struct engine *engine, const struct ask *ask)
+{
+	const struct record *record = ask->gate != NULL ? record_find(engine, &ask->key) : NULL;
+	const struct flight *flight = record != NULL ? record->flight : NULL;
+
+	return flight != NULL && flight->call == engine->calls && flight->holder == HOLDER_LINK;
+}
+
 static void serve_member(struct engine *engine, struct turn *turn, struct ask *ask, const struct view *view,
 			 bool behind, bool hold_back, int64_t now_us)
 {
 	enum plan plan = plan_one(engine, ask, turn->link, view, behind, now_us);
-	const struct flight *flight = plan == PLAN_WAIT ? record_find(engine, &ask->key)->flight : NULL;
 
-	/* The second ask for a key that this very command has just led gets nil like the first. */
-	if (flight != NULL && flight->call == engine->calls && flight->holder == HOLDER_LINK)
+	if ((plan == PLAN_WAIT || plan == PLAN_LOOKED) && just_led(engine, ask))
 		plan = PLAN_PASS;
 	if (hold_back && !waits(plan, ask, view, behind)) {
 		park(ask);
@@ -341,6 +372,22 @@ static bool failed(const struct turn *turn)
 	return false;
 }
 
+/* The reply that would have told of this lease is an error: somebody else is given it. */
+static void give_back(struct engine *engine, struct ask *ask, int64_t now_us)
+{
+	struct record *record = record_find(engine, &ask->key);
+	struct flight *flight = record != NULL ? record->flight : NULL;
+	struct nil *nil;
+
+	if (flight == NULL || flight->token.serial != ask->token.serial)
+		return;
+	nil = nil_find(record, ask->link);
+	if (nil != NULL)
+		nil_forget(engine, record, nil);
+	flight_unlease(engine, flight);
+	flight_hand_over(engine, flight, now_us);
+}
+
 /* An error of one member answers the command; what the others wait for goes on without them. */
 static void abandon_members(struct engine *engine, struct turn *turn, int64_t now_us)
 {
@@ -349,8 +396,10 @@ static void abandon_members(struct engine *engine, struct turn *turn, int64_t no
 
 		if (ask->state == ASK_WAITING)
 			wait_abandon(engine, ask, now_us);
-		if (ask->state != ASK_ANSWERED)
-			ask_settle(ask, ANSWER_NONE);
+		else if (ask->state == ASK_ANSWERED && ask->answer == ANSWER_LEAD)
+			give_back(engine, ask, now_us);
+		if (ask->state != ASK_ANSWERED || ask->answer == ANSWER_LEAD)
+			ask_settle(engine, ask, ANSWER_NONE);
 	}
 }
 
@@ -468,7 +517,7 @@ void engine_cancel(struct engine *engine, struct ask *ask)
 	if (ask->state != ASK_WAITING)
 		return;
 	wait_abandon(engine, ask, ask->arrived_us);
-	ask_settle(ask, ANSWER_NONE);
+	ask_settle(engine, ask, ANSWER_NONE);
 }
 
 void engine_observe(struct engine *engine, const struct key *key, struct gate *gate, enum freshness state,

@@ -78,12 +78,32 @@ void wait_abandon(struct engine *engine, struct ask *ask, int64_t now_us)
 		flight_end(engine, flight, "lapse", now_us);
 }
 
-void ask_settle(struct ask *ask, enum answer answer)
+void ask_settle(struct engine *engine, struct ask *ask, enum answer answer)
 {
+	struct record *record = NULL;
+
 	if (ask->state == ASK_PARKED)
 		ask->turn->parked--;
 	ask->state = ASK_ANSWERED;
 	ask->answer = answer;
+	/* A nil that a client may compute after: the fence must know it. */
+	if ((answer == ANSWER_LEAD || answer == ANSWER_PASS) && ask->link != NULL && ask->gate != NULL)
+		record = record_find(engine, &ask->key);
+	if (record != NULL)
+		nil_given(engine, record, ask->link);
+}
+
+enum holder ask_holder(const struct ask *ask)
+{
+	switch (ask->kind) {
+	case ASK_READ:
+		return HOLDER_LINK;
+	case ASK_LEASE:
+		return HOLDER_TOKEN;
+	case ASK_LOAD:
+		break;
+	}
+	return HOLDER_CALLER;
 }
 
 bool ask_may_lead(const struct ask *ask)
@@ -177,7 +197,7 @@ void ask_answer(struct engine *engine, struct ask *ask, enum answer answer, int6
 {
 	if (ask->state == ASK_WAITING)
 		wait_abandon(engine, ask, now_us);
-	ask_settle(ask, answer);
+	ask_settle(engine, ask, answer);
 	answered(engine, ask, now_us);
 }
 
@@ -188,7 +208,7 @@ static void fail_turn(struct engine *engine, struct turn *turn, int64_t now_us)
 		if (turn->asks[i].state == ASK_WAITING)
 			wait_abandon(engine, &turn->asks[i], now_us);
 		if (turn->asks[i].state != ASK_ANSWERED)
-			ask_settle(&turn->asks[i], ANSWER_NONE);
+			ask_settle(engine, &turn->asks[i], ANSWER_NONE);
 	}
 }
 
@@ -200,7 +220,7 @@ void ask_error(struct engine *engine, struct ask *ask, enum hg_err error, const 
 	ask->error = error;
 	ask->text = text;
 	ask->retry_after_us = retry_us;
-	ask_settle(ask, ANSWER_ERROR);
+	ask_settle(engine, ask, ANSWER_ERROR);
 	if (ask->turn != NULL)
 		fail_turn(engine, ask->turn, now_us);
 	answered(engine, ask, now_us);
@@ -216,15 +236,14 @@ void ask_withdraw(struct engine *engine, struct ask *ask, int64_t now_us)
 
 /* What an ask gets whose time is over: a nil where the gate allows one more, a named error, or (HERD LEASE) who leads.
  */
-enum answer ask_time_out(struct engine *engine, struct ask *ask, struct flight *flight, int64_t now_us)
+enum answer ask_time_out(struct ask *ask, struct flight *flight, int64_t now_us)
 {
 	const struct gate_policy *policy = &ask->gate->policy;
 
-	ask->gate->counters.timed_out++;
+	ask->gate->counters.timed_out += ask->kind == ASK_READ || ask->wait_us > 0; /* else it never waited */
 	if (ask->kind == ASK_READ && policy->on_timeout == GATE_TIMEOUT_PASS && policy->leader == GATE_CLIENT &&
 	    flight->passes < policy->pass_max) {
 		flight->passes++;
-		nil_given(engine, flight->record, ask->link);
 		return ANSWER_PASS;
 	}
 	if (ask->kind == ASK_LEASE) {
@@ -238,7 +257,7 @@ enum answer ask_time_out(struct engine *engine, struct ask *ask, struct flight *
 
 void ask_deadline(struct engine *engine, struct ask *ask, int64_t now_us)
 {
-	enum answer answer = ask_time_out(engine, ask, ask->flight, now_us);
+	enum answer answer = ask_time_out(ask, ask->flight, now_us);
 
 	if (answer == ANSWER_ERROR)
 		ask_error(engine, ask, ask->error, ask->text, 0, now_us);

@@ -482,6 +482,19 @@ static inline void flush(struct world *world, uint8_t space)
 	carry_out(world);
 }
 
+static inline struct gate *only_gate(void *arg, const struct key *key)
+{
+	(void)key;
+	return &((struct world *)arg)->gate;
+}
+
+/* The gate has been given another mode. */
+static inline void gates_changed(struct world *world)
+{
+	engine_gates_changed(world->engine, only_gate, world, world->now_us);
+	carry_out(world);
+}
+
 /* ---- looking ---- */
 
 static inline struct explain explain(struct world *world, struct client *client, const char *name)
@@ -507,21 +520,29 @@ static inline void teach(struct world *world, struct client *client, int64_t spa
 	(void)set(world, client, "taught", "t");
 }
 
-#define answer_of(command) ((command)->replied ? (command)->asks[0].answer : ANSWER_NONE)
-#define expect_held(command) assert_false((command)->replied)
-#define expect_leads(command) assert_int_equal(answer_of(command), ANSWER_LEAD)
-#define expect_pass(command) assert_int_equal(answer_of(command), ANSWER_PASS)
-#define expect_error(command, which)                                \
-	do {                                                        \
-		assert_int_equal(answer_of(command), ANSWER_ERROR); \
-		assert_int_equal((command)->asks[0].error, which);  \
-	} while (0)
+static inline enum answer answer_of(const struct command *command)
+{
+	return command->replied ? command->asks[0].answer : ANSWER_NONE;
+}
+
+static inline void expect_error_at(const struct command *command, enum hg_err error, const char *file, int line)
+{
+	_assert_int_equal(answer_of(command), ANSWER_ERROR, file, line);
+	_assert_int_equal(command->asks[0].error, error, file, line);
+}
+
+static inline void expect_is_at(const struct command *command, const char *value, const char *file, int line)
+{
+	_assert_true(command->replied, "replied", file, line);
+	_assert_string_equal(command->values[0] != NULL ? command->values[0] : "(nil)", value, file, line);
+}
+
+#define expect_answer(command, answer) _assert_int_equal(answer_of(command), answer, __FILE__, __LINE__)
+#define expect_held(command) _assert_true(!(command)->replied, "held", __FILE__, __LINE__)
+#define expect_leads(command) expect_answer(command, ANSWER_LEAD)
+#define expect_pass(command) expect_answer(command, ANSWER_PASS)
+#define expect_error(command, which) expect_error_at(command, which, __FILE__, __LINE__)
 /* A value, whether it was looked up or waited for. */
-#define expect_is(command, text)                                 \
-	do {                                                     \
-		assert_true((command)->replied);                 \
-		assert_non_null((command)->values[0]);           \
-		assert_string_equal((command)->values[0], text); \
-	} while (0)
+#define expect_is(command, value) expect_is_at(command, value, __FILE__, __LINE__)
 
 #endif
