@@ -94,8 +94,7 @@ struct hg_allocator {
 	void *self;
 };
 
-/* ---- the cache ------------------------------------------------------------------------------------------------------
- */
+/* ---- the cache ------------------------------------------------------------------------------------------------ */
 
 struct hg_cache; /* a cache: shared by any number of threads */
 struct hg_load;  /* one load under way, seen by its loader */

@@ -61,7 +61,7 @@ static void send_request(struct asker *asker, enum asker_state then, const struc
 		fail(asker, "a request could not be sent: %s", sent < 0 ? uv_strerror(sent) : "the socket is full");
 }
 
-/* ---- the pool --------------------------------------------------------------------------------------------------- */
+/* ---- the pool ------------------------------------------------------------------------------------------------- */
 
 static void on_done(struct origin_load *load)
 {
@@ -108,7 +108,7 @@ void asker_loaded(struct asker *asker)
 	load->value = NULL;
 }
 
-/* ---- replies ---------------------------------------------------------------------------------------------------- */
+/* ---- replies -------------------------------------------------------------------------------------------------- */
 
 static void take(struct asker *asker, const struct resp_token *reply)
 {
@@ -183,7 +183,7 @@ static void on_room(uv_handle_t *handle, size_t wanted, uv_buf_t *out_bytes)
 	*out_bytes = uv_buf_init(asker->crowd->read, sizeof(asker->crowd->read));
 }
 
-/* ---- the beginning ---------------------------------------------------------------------------------------------- */
+/* ---- the beginning -------------------------------------------------------------------------------------------- */
 
 static void on_connect(uv_connect_t *connect, int status)
 {

@@ -7,7 +7,7 @@
 #define CONNECTING_MAX 128u /* below any backlog of a listening socket */
 #define CONNECT_US 60000000
 
-/* ---- loads that are done ---------------------------------------------------------------------------------------- */
+/* ---- loads that are done -------------------------------------------------------------------------------------- */
 
 static struct asker *pop_ended(struct crowd *crowd)
 {
@@ -28,7 +28,7 @@ static void collect(uv_async_t *async)
 		asker_loaded(asker);
 }
 
-/* ---- connecting ------------------------------------------------------------------------------------------------- */
+/* ---- connecting ----------------------------------------------------------------------------------------------- */
 
 void crowd_connect_next(struct crowd *crowd)
 {
@@ -58,7 +58,7 @@ enum hg_err crowd_connect(struct crowd *crowd, struct hg_fault *out_fault)
 	return err;
 }
 
-/* ---- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- asking --------------------------------------------------------------------------------------------------- */
 
 static bool is_over(void *arg)
 {
@@ -76,7 +76,7 @@ enum hg_err crowd_ask(struct crowd *crowd, int64_t limit_us, struct hg_fault *ou
 	return stage_wait(crowd->stage, is_over, crowd, crowd->first_us + limit_us, out_fault);
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------------------------ */
+/* ---- beginning and end ---------------------------------------------------------------------------------------- */
 
 enum hg_err crowd_create(struct crowd *crowd, struct stage *stage, uint32_t len, uint16_t port, const char *key,
 			 struct catalogue_pool *pool, struct hg_fault *out_fault)

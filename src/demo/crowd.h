@@ -71,7 +71,7 @@ enum hg_err crowd_connect(struct crowd *crowd, struct hg_fault *out_fault) HG_MU
 /* All send their GET, one right after the other, then waits until each has come to its end. As crowd_connect(). */
 enum hg_err crowd_ask(struct crowd *crowd, int64_t limit_us, struct hg_fault *out_fault) HG_MUST_USE;
 
-/* ---- one asker, for crowd.c ------------------------------------------------------------------------------------- */
+/* ---- one asker, for crowd.c ----------------------------------------------------------------------------------- */
 
 void asker_connect(struct asker *asker, struct crowd *crowd);
 void asker_ask(struct asker *asker);

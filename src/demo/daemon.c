@@ -17,7 +17,7 @@
 #define START_US 20000000
 #define STOP_MS 5000
 
-/* ---- its configuration ------------------------------------------------------------------------------------------ */
+/* ---- its configuration ---------------------------------------------------------------------------------------- */
 
 static enum hg_err write_config(const struct folder *folder, const struct arguments *arguments,
 				struct hg_fault *out_fault)
@@ -56,7 +56,7 @@ static enum hg_err write_config(const struct folder *folder, const struct argume
 	return good ? HG_OK : stage_fault(out_fault, HG_ERR_IO, "cannot write %.150s: %s", path, strerror(errno));
 }
 
-/* ---- its process ------------------------------------------------------------------------------------------------ */
+/* ---- its process ---------------------------------------------------------------------------------------------- */
 
 /* In the child: nothing here may allocate or lock. A group of its own, so that Ctrl-C comes to the demo alone. */
 static void become_daemon(const char *folder, int log, pid_t parent)
@@ -74,7 +74,7 @@ static void become_daemon(const char *folder, int log, pid_t parent)
 	_exit(127);
 }
 
-/* ---- its log ---------------------------------------------------------------------------------------------------- */
+/* ---- its log -------------------------------------------------------------------------------------------------- */
 
 static void read_line(struct daemon *daemon, const char *line)
 {
@@ -121,7 +121,7 @@ static bool is_up_or_over(void *arg)
 	return daemon->ready || daemon->ended;
 }
 
-/* ---- start and stop --------------------------------------------------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------------------------------------------- */
 
 static enum hg_err launch(struct daemon *daemon, struct stage *stage, const struct folder *folder,
 			  struct hg_fault *out_fault)

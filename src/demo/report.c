@@ -32,7 +32,7 @@ static uint64_t whole_ms(int64_t span_us)
 	return (uint64_t)(span_us + 500) / 1000;
 }
 
-/* ---- the table -------------------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------------------------ */
 
 static void print_headline(FILE *out, const struct arguments *arguments)
 {
@@ -107,7 +107,7 @@ void report_print(FILE *out, const struct arguments *arguments, const struct fig
 			(void)fprintf(out, "First failure, %s: %s.\n", rounds[i].round, rounds[i].cause);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------------------------- */
 
 static double ms(int64_t span_us)
 {

@@ -35,7 +35,7 @@ const char *round_name(enum round_kind kind)
 	return kinds[kind].name;
 }
 
-/* ---- the daemon's own pool -------------------------------------------------------------------------------------- */
+/* ---- the daemon's own pool ------------------------------------------------------------------------------------ */
 
 static uint64_t read_field(struct hg_bytes text, const char *name)
 {
@@ -56,7 +56,7 @@ static enum hg_err read_origin(struct round *round, uint64_t *out_queries, uint6
 	return HG_OK;
 }
 
-/* ---- warm, then expired ----------------------------------------------------------------------------------------- */
+/* ---- warm, then expired --------------------------------------------------------------------------------------- */
 
 static enum hg_err warm(struct round *round, struct hg_fault *out_fault)
 {
@@ -91,7 +91,7 @@ static enum hg_err wait_for_expiry(struct round *round, struct hg_fault *out_fau
 	}
 }
 
-/* ---- the herd --------------------------------------------------------------------------------------------------- */
+/* ---- the herd ------------------------------------------------------------------------------------------------- */
 
 /* Long enough for the worst that the settings allow. */
 static int64_t limit_us(const struct arguments *arguments)
@@ -134,7 +134,7 @@ static enum hg_err play(struct round *round, struct hg_fault *out_fault)
 	return err;
 }
 
-/* ---- the figures ------------------------------------------------------------------------------------------------ */
+/* ---- the figures ---------------------------------------------------------------------------------------------- */
 
 static int compare(const void *one, const void *two)
 {
@@ -183,7 +183,7 @@ static enum hg_err count(struct round *round, struct figures *out_figures, struc
 	return HG_OK;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------------------------ */
 
 enum hg_err round_play(const struct round_place *place, enum round_kind kind, struct figures *out_figures,
 		       struct hg_fault *out_fault)

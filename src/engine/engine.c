@@ -68,8 +68,7 @@ void engine_destroy(struct engine *engine)
 	alloc_free(engine->allocator, engine);
 }
 
-/* ---- the clockwork
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- the clockwork -------------------------------------------------------------------------------------------- */
 
 static int64_t due_of(const struct heap *heap)
 {
@@ -119,8 +118,7 @@ void engine_tick(struct engine *engine, int64_t now_us)
 		run_first(engine, due, now_us);
 }
 
-/* ---- effects
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- effects -------------------------------------------------------------------------------------------------- */
 
 struct turn *engine_next_turn(struct engine *engine)
 {
@@ -233,8 +231,7 @@ void engine_ended(struct engine *engine, const struct flight *flight, const char
 	printable(recent->key, sizeof(recent->key), flight->record->key.bytes);
 }
 
-/* ---- invariants
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- invariants ----------------------------------------------------------------------------------------------- */
 
 static void check_ask(const struct ask *ask, const struct flight *flight)
 {

@@ -53,7 +53,7 @@ void engine_tick(struct engine *engine, int64_t now_us);
 /* Walks everything and asserts the invariants. For tests and the lab. */
 void engine_check(const struct engine *engine);
 
-/* ---- links and peers: the connections of clients ---------------------------------------------------------------- */
+/* ---- links and peers: the connections of clients -------------------------------------------------------------- */
 
 /* A lease that may be used to fill: the fence. Never repeated, across restarts too. {0,0} is no token. */
 struct token {
@@ -95,7 +95,7 @@ bool link_unsent(const struct link *link);
  */
 void link_close(struct engine *engine, struct link *link, int64_t now_us);
 
-/* ---- asking ------------------------------------------------------------------------------------------------------ */
+/* ---- asking --------------------------------------------------------------------------------------------------- */
 
 enum verdict { VERDICT_NONE, VERDICT_FRESH, VERDICT_STALE, VERDICT_LEAD, VERDICT_WAIT, VERDICT_PASS, VERDICT_REFUSE };
 const char *verdict_name(enum verdict verdict);
@@ -202,8 +202,7 @@ void engine_cancel(struct engine *engine, struct ask *ask);
 void engine_observe(struct engine *engine, const struct key *key, struct gate *gate, enum freshness state,
 		    int64_t now_us);
 
-/* ---- ends of flights ----------------------------------------------------------------------------------------------
- */
+/* ---- ends of flights ------------------------------------------------------------------------------------------ */
 
 enum write_fate { WRITE_STORE, WRITE_CUT, WRITE_FENCED };
 
@@ -257,8 +256,7 @@ void engine_flush(struct engine *engine, uint8_t space, struct link *link, int64
 void engine_gates_changed(struct engine *engine, struct gate *(*gate_of)(void *arg, const struct key *key), void *arg,
 			  int64_t now_us);
 
-/* ---- effects -------------------------------------------------------------------------------------------------------
- */
+/* ---- effects -------------------------------------------------------------------------------------------------- */
 
 struct turn *engine_next_turn(struct engine *engine); /* TURN_DONE or TURN_DUE */
 struct ask *engine_next_ask(struct engine *engine);   /* answered, of those without a turn */
@@ -293,8 +291,7 @@ struct remark {
 };
 bool engine_next_remark(struct engine *engine, struct remark *out_remark);
 
-/* ---- looking in
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- looking in ----------------------------------------------------------------------------------------------- */
 
 /* What is known of a key, for HERD EXPLAIN. */
 struct explain {

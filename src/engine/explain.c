@@ -120,8 +120,7 @@ void engine_stats(const struct engine *engine, struct engine_stats *out_stats)
 	};
 }
 
-/* ---- prefixes
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- prefixes ------------------------------------------------------------------------------------------------- */
 
 /* Up to and with the first ':', cut; a key without one counts as itself. The last place collects what finds no room. */
 void prefix_count(struct engine *engine, const struct key *key, const struct gate *gate, bool saved)

@@ -4,8 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- writes by commands
- * ------------------------------------------------------------------------------------------------- */
+/* ---- writes by commands --------------------------------------------------------------------------------------- */
 
 /* A plain write inside the fence's window: may it be the work of a leader whose lease an invalidation has voided? */
 static enum write_fate fence(struct engine *engine, struct record *record, const struct link *link, int64_t now_us)
@@ -142,8 +141,7 @@ void engine_wrote(struct engine *engine, const struct key *key, struct gate *gat
 	flight_end(engine, flight, "fill", now_us);
 }
 
-/* ---- fills with a token
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- fills with a token --------------------------------------------------------------------------------------- */
 
 static bool token_equal(struct token one, struct token two)
 {
@@ -307,8 +305,7 @@ int64_t engine_renew(struct engine *engine, const struct key *key, struct token 
 	return flight->end_us - now_us;
 }
 
-/* ---- invalidation
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- invalidation --------------------------------------------------------------------------------------------- */
 
 /* A load of the program's or of a caller goes on beside its key: it answers who asked before, and stores nothing. */
 static void overtake_load(struct record *record, struct flight *flight)

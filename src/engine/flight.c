@@ -143,8 +143,7 @@ void flight_end(struct engine *engine, struct flight *flight, const char *outcom
 	record_settle(engine, record, now_us);
 }
 
-/* ---- the lease is over without a fill ------------------------------------------------------------------------------
- */
+/* ---- the lease is over without a fill ------------------------------------------------------------------------- */
 
 /* A key never filled before, lapsed twice and long enough, while the gate works otherwise: nobody will ever SET it. */
 static bool is_unfilled(const struct engine *engine, const struct flight *flight)
@@ -281,8 +280,7 @@ void flight_leader_closed(struct engine *engine, struct flight *flight, int64_t 
 		flight_schedule(engine, flight);
 }
 
-/* ---- hand-over ------------------------------------------------------------------------------------------------------
- */
+/* ---- hand-over ------------------------------------------------------------------------------------------------ */
 
 static struct ask *choose_waiter(const struct flight *flight)
 {

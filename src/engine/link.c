@@ -9,8 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- marks
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- marks ---------------------------------------------------------------------------------------------------- */
 
 struct mark *mark_find(const struct list_node *marks, const struct gate *gate)
 {
@@ -66,8 +65,7 @@ int64_t link_wait_us(const struct link *link, const struct gate *gate, int64_t n
 	return wait;
 }
 
-/* ---- peers
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- peers ---------------------------------------------------------------------------------------------------- */
 
 static struct peer *peer_find(struct engine *engine, struct hg_bytes name, uint64_t hash)
 {
@@ -135,8 +133,7 @@ void peer_settle(struct engine *engine, struct peer *peer, int64_t now_us)
 		heap_set(&engine->peer_memories, &peer->forget, until);
 }
 
-/* ---- links
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- links ---------------------------------------------------------------------------------------------------- */
 
 static void enter_peer(struct engine *engine, struct link *link, struct peer *peer)
 {
@@ -256,8 +253,7 @@ void link_sent(struct engine *engine, struct link *link, int64_t now_us)
 	}
 }
 
-/* ---- a hold's limits
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- a hold's limits ------------------------------------------------------------------------------------------ */
 
 static struct turn *first_turn(const struct link *link)
 {
@@ -292,8 +288,7 @@ void link_release(struct engine *engine, struct link *link, int64_t now_us)
 	link_release_head(engine, link, RELEASE_BYTES, now_us);
 }
 
-/* ---- close
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- close ---------------------------------------------------------------------------------------------------- */
 
 /* The third close of a peer at nearly the same age of a hold, in flights whose leaders lived, shows its time-out. */
 static void learn_limit(struct engine *engine, struct peer *peer, const struct ask *ask, int64_t now_us)

@@ -18,8 +18,7 @@ enum plan {
 	PLAN_FULL,
 };
 
-/* ---- one key
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- one key -------------------------------------------------------------------------------------------------- */
 
 static bool own_lock(const struct flight *flight, const struct link *link)
 {
@@ -279,8 +278,7 @@ static void carry_out(struct engine *engine, struct ask *ask, struct link *link,
 	}
 }
 
-/* ---- a whole command
- * -------------------------------------------------------------------------------------------------- */
+/* ---- a whole command ------------------------------------------------------------------------------------------ */
 
 static bool open(const struct ask *ask)
 {
@@ -453,8 +451,7 @@ enum turn_state engine_turn(struct engine *engine, struct turn *turn, const stru
 	return state;
 }
 
-/* ---- asks without a turn
- * ------------------------------------------------------------------------------------------------ */
+/* ---- asks without a turn -------------------------------------------------------------------------------------- */
 
 static void begin_ask(struct engine *engine, struct ask *ask, struct link *link, int64_t now_us)
 {

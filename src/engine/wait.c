@@ -115,8 +115,7 @@ bool ask_may_lead(const struct ask *ask)
 	return turn->waiting == 1 && turn->parked == 0 && turn->link->turns.next == &turn->in_link;
 }
 
-/* ---- turns
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- turns ---------------------------------------------------------------------------------------------------- */
 
 /* The first turn of a link: what was parked is looked up again now. */
 static void wake_first(struct engine *engine, struct link *link, int64_t now_us)
@@ -182,8 +181,7 @@ void turn_drop(struct engine *engine, struct turn *turn, int64_t now_us)
 	turn->state = TURN_DONE;
 }
 
-/* ---- answers that come later
- * --------------------------------------------------------------------------------------------- */
+/* ---- answers that come later ---------------------------------------------------------------------------------- */
 
 static void answered(struct engine *engine, struct ask *ask, int64_t now_us)
 {

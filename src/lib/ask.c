@@ -41,7 +41,7 @@ static enum next fail(struct asker *asker, enum hg_err err, int64_t retry_after_
 	return NEXT_ERROR;
 }
 
-/* ---- under the locks ---- */
+/* ---- under the locks ------------------------------------------------------------------------------------------ */
 
 /* Looks again: what missed a moment ago may be there now. */
 static void look_again(struct asker *asker)
@@ -181,7 +181,7 @@ static enum next decide(struct asker *asker)
 	return answered(asker, lane->gate.counters.avoided > avoided);
 }
 
-/* ---- without them ---- */
+/* ---- without them --------------------------------------------------------------------------------------------- */
 
 /* May a load of this ask run after the call? */
 static bool may_outlive(const struct request *request)

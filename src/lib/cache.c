@@ -32,7 +32,7 @@ enum hg_err fault_set(struct hg_fault *fault, enum hg_err err, int64_t retry_aft
 	return err;
 }
 
-/* ---- the clock ---- */
+/* ---- the clock ------------------------------------------------------------------------------------------------ */
 
 static int64_t system_us(clockid_t clock)
 {
@@ -67,7 +67,7 @@ void cache_sweep(struct hg_cache *cache, int64_t now_us)
 	atomic_store(&cache->sweep_due_us, memory_tick(cache->memory, now_us, SWEEP_BUDGET));
 }
 
-/* ---- the registry ---- */
+/* ---- the registry --------------------------------------------------------------------------------------------- */
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unpinned = PTHREAD_COND_INITIALIZER;
@@ -135,7 +135,7 @@ static void leave_registry(struct hg_cache *cache)
 	registry_unlock();
 }
 
-/* ---- opening ---- */
+/* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static enum hg_err init_lanes(struct hg_cache *cache, uint64_t boot_id)
 {
@@ -218,7 +218,7 @@ enum hg_err hg_cache_open(const struct hg_cache_config *config, struct hg_cache 
 	return HG_OK;
 }
 
-/* ---- the end ---- */
+/* ---- the end -------------------------------------------------------------------------------------------------- */
 
 void hg_cache_stop(struct hg_cache *cache)
 {

@@ -68,7 +68,7 @@ void executor_destroy(struct executor *executor)
 	alloc_free(executor->allocator, executor);
 }
 
-/* ---- a thread ---- */
+/* ---- a thread ------------------------------------------------------------------------------------------------- */
 
 static void ended(void *arg)
 {
@@ -110,7 +110,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* ---- the queue ---- */
+/* ---- the queue ------------------------------------------------------------------------------------------------ */
 
 /* Under the lock. Signals are for the program's own threads. */
 static void begin_thread(struct executor *executor)

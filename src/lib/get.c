@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- without a lock ---- */
+/* ---- without a lock ------------------------------------------------------------------------------------------- */
 
 static struct times times_of(const struct entry *entry)
 {

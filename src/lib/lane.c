@@ -47,7 +47,7 @@ void lane_fini(struct lane *lane)
 	(void)pthread_mutex_destroy(&lane->lock);
 }
 
-/* ---- effects ---- */
+/* ---- effects -------------------------------------------------------------------------------------------------- */
 
 /* Nobody but the visitor touches the waiter from here on, until it is woken. */
 static void take_out(struct visit *visit, struct waiter *waiter)
@@ -134,7 +134,7 @@ void visit_settle(struct visit *visit)
 		continue;
 }
 
-/* ---- visits ---- */
+/* ---- visits --------------------------------------------------------------------------------------------------- */
 
 void visit_begin(struct visit *visit, struct hg_cache *cache, struct lane *lane, uint64_t mask)
 {
@@ -180,7 +180,7 @@ void visit_end(struct visit *visit)
 	}
 }
 
-/* ---- waiters ---- */
+/* ---- waiters -------------------------------------------------------------------------------------------------- */
 
 /* Until when may this waiter sleep? Makes it the keeper where there is none, or where it has something due earlier. */
 static int64_t arm(struct lane *lane, struct waiter *waiter)

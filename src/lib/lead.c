@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- states ---- */
+/* ---- states --------------------------------------------------------------------------------------------------- */
 
 static const char *const names[] = {"prepared", "queued", "stolen", "running", "abandoned", "over"};
 
@@ -66,8 +66,7 @@ void lead_destroy(struct hg_load *load)
 	alloc_free(allocator, load);
 }
 
-/* ---- in the lane's map --------------------------------------------------------------------------------------------
- */
+/* ---- in the lane's map ---------------------------------------------------------------------------------------- */
 
 void lead_register(struct visit *visit, struct hg_load *load, struct token token, enum lead_state state,
 		   struct thread *thread)
@@ -100,7 +99,7 @@ struct hg_load *lead_find(struct visit *visit, const struct key *key)
 	return NULL;
 }
 
-/* ---- the loader ---- */
+/* ---- the loader ----------------------------------------------------------------------------------------------- */
 
 /* The thread ends, or an exception passes: nothing came of it. */
 static void left(void *arg)

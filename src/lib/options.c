@@ -62,7 +62,7 @@ void options_policy(const struct hg_policy *options, struct gate_policy *out_pol
 	out_policy->waiters_max = options->waiters_max;
 }
 
-/* ---- bounds ---- */
+/* ---- bounds --------------------------------------------------------------------------------------------------- */
 
 static bool between(double value, double low, double high)
 {

@@ -107,7 +107,7 @@ void hg_cache_stats(struct hg_cache *cache, struct hg_stats *out_stats)
 	*out_stats = stats;
 }
 
-/* ---- names ---- */
+/* ---- names ---------------------------------------------------------------------------------------------------- */
 
 static const char *name_of(const char *const *names, size_t names_len, unsigned number)
 {

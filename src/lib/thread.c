@@ -12,7 +12,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool key_made;
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 
-/* ---- the end of a thread ---- */
+/* ---- the end of a thread -------------------------------------------------------------------------------------- */
 
 /* What a loader that was left by longjmp still holds. */
 static void abandon_frame(struct thread *thread)
@@ -68,7 +68,7 @@ struct thread *thread_self(void)
 	return thread;
 }
 
-/* ---- frames ---- */
+/* ---- frames --------------------------------------------------------------------------------------------------- */
 
 void thread_push(struct thread *thread, struct hg_load *load, volatile uint64_t *mark)
 {

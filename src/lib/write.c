@@ -19,7 +19,7 @@ static void end(struct visit *visit)
 	cache_sweep(visit->cache, now);
 }
 
-/* ---- put ---- */
+/* ---- put ------------------------------------------------------------------------------------------------------ */
 
 static enum hg_err put(struct visit *visit, const struct key *key, struct blob *blob, int64_t ttl_us)
 {
@@ -79,7 +79,7 @@ enum hg_err hg_cache_put(struct hg_cache *cache, struct hg_bytes key, struct hg_
 	return HG_OK;
 }
 
-/* ---- taking away ---- */
+/* ---- taking away ---------------------------------------------------------------------------------------------- */
 
 static void count_invalidation(struct hg_cache *cache)
 {

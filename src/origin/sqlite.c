@@ -27,7 +27,7 @@ static enum hg_err fault(struct hg_fault *out_fault, enum hg_err err, const char
 	return err;
 }
 
-/* ---- the pool's side ------------------------------------------------------------------------------------------- */
+/* ---- the pool's side ------------------------------------------------------------------------------------------ */
 
 static bool ready(void *self, const struct pool_work *work, struct pool_answer *answer)
 {
@@ -59,7 +59,7 @@ static void reset(void *self, uint32_t number)
 
 static const struct pool_ops pool_ops = {ready, bind, run, reset};
 
-/* ---- the driver's side ----------------------------------------------------------------------------------------- */
+/* ---- the driver's side ---------------------------------------------------------------------------------------- */
 
 /* Is the fault one of the text itself? A database in memory knows no tables and no functions of the program's, so only
  * what the parser says is a verdict. */
@@ -181,7 +181,7 @@ static void close_origin(void *self)
 
 static const struct origin_ops origin_ops = {prepare, release, start, cancel, probe, stats, close_origin};
 
-/* ---- creation -------------------------------------------------------------------------------------------------- */
+/* ---- creation ------------------------------------------------------------------------------------------------- */
 
 static const char *judge(const struct sqlite_config *config)
 {

@@ -98,7 +98,7 @@ static int on_busy(void *arg, int count)
 	return 0;
 }
 
-/* ---- opening --------------------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------------------------- */
 
 /* Everything that a new connection needs. Returns SQLite's code. */
 static int prepare_connection(struct sqlite_connection *connection, struct pool_answer *answer)
@@ -167,7 +167,7 @@ bool sqlite_connection_open(struct sqlite_connection *connection, struct brake *
 	return false;
 }
 
-/* ---- statements ------------------------------------------------------------------------------------------------ */
+/* ---- statements ----------------------------------------------------------------------------------------------- */
 
 /* Makes statement `i` the first one. */
 static void move_to_front(struct sqlite_connection *connection, unsigned i)

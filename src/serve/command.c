@@ -13,8 +13,7 @@
 #define NAME_MAX_BYTES LOOP_NAME_BYTES
 #define SHOWN_BYTES 128
 
-/* ---- the table ------------------------------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------------------------ */
 
 /* Open addressing over the upper-case name. Filled once, then only read. */
 static const struct command *slots[SLOTS];
@@ -110,8 +109,7 @@ static const struct command *find_likely(struct loop_private *loop, struct hg_by
 	return loop->last_command;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------------------------------
- */
+/* ---- errors --------------------------------------------------------------------------------------------------- */
 
 static void lower_name(const struct call *call, char out[NAME_MAX_BYTES + 1])
 {
@@ -181,8 +179,7 @@ static void reply_unknown(struct call *call)
 			  shown_len(call->args[0], SHOWN_BYTES), (const char *)call->args[0].at, shown);
 }
 
-/* ---- values in replies ----------------------------------------------------------------------------------------------
- */
+/* ---- values in replies ---------------------------------------------------------------------------------------- */
 
 void call_bulk_blob(struct call *call, struct blob *blob)
 {
@@ -207,8 +204,7 @@ void call_bulk_entry(struct call *call, const struct entry *entry)
 		call_bulk_blob(call, blob_ref(blob, 1));
 }
 
-/* ---- running --------------------------------------------------------------------------------------------------------
- */
+/* ---- running -------------------------------------------------------------------------------------------------- */
 
 /* The range of arguments that are keys; false where there are none. */
 static bool key_range(const struct call *call, uint32_t *out_first, uint32_t *out_last, uint32_t *out_step)

@@ -67,8 +67,7 @@ void client_describe(struct conn *conn, int64_t now_us, struct buffer *out)
 	add(out, "\n");
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---------------------------------------------------------------------------------------------------- */
 
 bool client_name_fits(struct call *call, struct hg_bytes name, const char *what)
 {
@@ -137,8 +136,7 @@ static void client_setinfo(struct call *call)
 		reply_ok(call);
 }
 
-/* ---- which connections ----------------------------------------------------------------------------------------------
- */
+/* ---- which connections ---------------------------------------------------------------------------------------- */
 
 struct selection {
 	int64_t id;                           /* 0: any */
@@ -204,8 +202,7 @@ static bool read_type(struct call *call, struct hg_bytes type, struct selection 
 	return true;
 }
 
-/* ---- INFO, LIST -----------------------------------------------------------------------------------------------------
- */
+/* ---- INFO, LIST ----------------------------------------------------------------------------------------------- */
 
 static void describe(struct call *call, struct conn *conn, void *arg)
 {
@@ -257,8 +254,7 @@ static void client_list(struct call *call)
 	}
 }
 
-/* ---- KILL -----------------------------------------------------------------------------------------------------------
- */
+/* ---- KILL ----------------------------------------------------------------------------------------------------- */
 
 static void mark(struct call *call, struct conn *conn, void *arg)
 {
@@ -348,8 +344,7 @@ static void client_kill(struct call *call)
 	resp_write_integer(call->out, kill_selected(call, &selection));
 }
 
-/* ---- the container --------------------------------------------------------------------------------------------------
- */
+/* ---- the container -------------------------------------------------------------------------------------------- */
 
 static const struct subcommand {
 	const char *name, *full_name;

@@ -14,8 +14,7 @@
 #define VALUE_TEXT_BYTES 512u
 #define SET_MAX 32u
 
-/* ---- parameters -----------------------------------------------------------------------------------------------------
- */
+/* ---- parameters ----------------------------------------------------------------------------------------------- */
 
 enum setting_kind {
 	SETTING_FIXED,   /* always `text` */
@@ -175,8 +174,7 @@ static const struct setting *find(struct hg_bytes name)
 	return NULL;
 }
 
-/* ---- CONFIG GET -----------------------------------------------------------------------------------------------------
- */
+/* ---- CONFIG GET ----------------------------------------------------------------------------------------------- */
 
 /* Does any of the patterns match? Without regard to case, as Redis does it. */
 static bool is_wanted(const struct call *call, const struct setting *setting)
@@ -216,8 +214,7 @@ static void config_get(struct call *call)
 	}
 }
 
-/* ---- CONFIG SET -----------------------------------------------------------------------------------------------------
- */
+/* ---- CONFIG SET ----------------------------------------------------------------------------------------------- */
 
 /* Redis' units: k and kb differ. */
 static bool parse_memory(struct hg_bytes text, int64_t *out_bytes)

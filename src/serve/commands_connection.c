@@ -6,8 +6,7 @@
 #include "serve/hold.h"
 #include "serve/state.h"
 
-/* ---- AUTH -----------------------------------------------------------------------------------------------------------
- */
+/* ---- AUTH ----------------------------------------------------------------------------------------------------- */
 
 /* Takes the same time for any password of that length, right or wrong. */
 static bool is_password(const char *password, struct hg_bytes given)
@@ -80,8 +79,7 @@ static void command_auth(struct call *call)
 		reply_ok(call);
 }
 
-/* ---- HELLO ----------------------------------------------------------------------------------------------------------
- */
+/* ---- HELLO ---------------------------------------------------------------------------------------------------- */
 
 struct hello {
 	int64_t version;
@@ -175,8 +173,7 @@ static void command_hello(struct call *call)
 	reply_hello(call);
 }
 
-/* ---- the others -----------------------------------------------------------------------------------------------------
- */
+/* ---- the others ----------------------------------------------------------------------------------------------- */
 
 static void set_db(struct call *call, uint8_t db)
 {

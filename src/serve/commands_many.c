@@ -18,7 +18,7 @@ void command_mget(struct call *call)
 	}
 }
 
-/* ---- a name that comes twice ------------------------------------------------------------------------------------ */
+/* ---- a name that comes twice ---------------------------------------------------------------------------------- */
 
 /* Which names were seen already. Of a few, all later ones are compared; of many, a table of their numbers is made. */
 struct seen {
@@ -69,8 +69,7 @@ static bool seen_later(struct seen *seen, uint32_t number, const struct key *key
 	return false;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------------
- */
+/* ---- writing -------------------------------------------------------------------------------------------------- */
 
 /* Takes away the pairs behind number `first`: where one found no room the others must not stay alone. A cache may lose
  * a key at any time; half a step it may not show. */

@@ -59,8 +59,7 @@ static bool above_total(const struct server *server)
 	       (uint64_t)LIVE(server, output_total_bytes);
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------
- */
+/* ---- writing -------------------------------------------------------------------------------------------------- */
 
 static void on_written(uv_write_t *write, int status);
 
@@ -162,8 +161,7 @@ static void on_written(uv_write_t *write, int status)
 	conn_flush(conn);
 }
 
-/* ---- those who do not read ------------------------------------------------------------------------------------------
- */
+/* ---- those who do not read ------------------------------------------------------------------------------------ */
 
 bool conn_may_run(struct conn *conn)
 {

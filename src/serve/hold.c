@@ -9,8 +9,7 @@
 
 #include <sys/random.h>
 
-/* ---- effects --------------------------------------------------------------------------------------------------------
- */
+/* ---- effects -------------------------------------------------------------------------------------------------- */
 
 static void post_turn(struct hold_turn *turn)
 {
@@ -67,8 +66,7 @@ uint64_t hold_waiting(const struct server *server)
 	return atomic_load_explicit(&server->hold->waiting, memory_order_relaxed);
 }
 
-/* ---- the clock, on loop 0
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the clock, on loop 0 ------------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *timer);
 
@@ -109,8 +107,7 @@ static void rearm(struct loop *loop, struct message *message)
 	hold_leave(hold);
 }
 
-/* ---- loops
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- loops ---------------------------------------------------------------------------------------------------- */
 
 #define SLICE 256 /* turns answered before others of the loop get their time */
 
@@ -194,8 +191,7 @@ void hold_stop(struct hold *hold)
 	gates_close_origins(hold);
 }
 
-/* ---- creation
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- creation ------------------------------------------------------------------------------------------------- */
 
 static void keep_blob(void *value)
 {

@@ -11,8 +11,7 @@
 
 #define VIEWS_ON_STACK 16u
 
-/* ---- the quick way
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the quick way -------------------------------------------------------------------------------------------- */
 
 enum quick { QUICK_FRESH, QUICK_ABSENCE, QUICK_CHOSEN, QUICK_NO };
 
@@ -117,8 +116,7 @@ static bool quick_mget(struct call *call, uint32_t *out_first, enum quick *out_q
 	return fresh;
 }
 
-/* ---- looking under the locks ----------------------------------------------------------------------------------------
- */
+/* ---- looking under the locks ---------------------------------------------------------------------------------- */
 
 struct looks {
 	struct view *views;
@@ -167,8 +165,7 @@ static void look(struct loop *loop, const struct ask *ask, bool may_draw, int64_
 	out_view->early = may_draw && out_view->state == FRESH && drawn(loop, entry, now_us);
 }
 
-/* ---- replies
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- replies -------------------------------------------------------------------------------------------------- */
 
 void hold_write_error(struct buffer *out, const struct ask *ask)
 {
@@ -287,8 +284,7 @@ static void write_reply(struct hold_turn *turn, struct output *out, const struct
 	}
 }
 
-/* ---- the engine
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the engine ----------------------------------------------------------------------------------------------- */
 
 static uint64_t mask_of(const struct hold_turn *turn)
 {
@@ -342,8 +338,7 @@ void hold_turn_due(struct loop *loop, struct hold_turn *turn)
 	hold_turn_ready(turn);
 }
 
-/* ---- what asks are made of
- * ------------------------------------------------------------------------------------------------- */
+/* ---- what asks are made of ------------------------------------------------------------------------------------ */
 
 /* A turn for the keys in `names`, which are copied. NULL without memory. */
 static struct hold_turn *make_turn(struct call *call, const struct hg_bytes *names, uint32_t len)
@@ -423,8 +418,7 @@ static struct hold_turn *open_turn(struct call *call, const struct hg_bytes *nam
 	return turn;
 }
 
-/* ---- keys that nothing holds
- * -------------------------------------------------------------------------------------------------- */
+/* ---- keys that nothing holds ---------------------------------------------------------------------------------- */
 
 static void observe(struct call *call, const struct key *key, const struct hold_gate *gate, enum freshness state)
 {
@@ -478,8 +472,7 @@ static void plain(struct call *call)
 	memory_unlock(call->server->memory, mask);
 }
 
-/* ---- entry points
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- entry points --------------------------------------------------------------------------------------------- */
 
 void hold_ask(struct call *call)
 {

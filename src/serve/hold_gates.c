@@ -23,8 +23,7 @@ struct hold_gate *hold_gate_of(const struct server *server, struct hg_bytes key)
 	return NULL;
 }
 
-/* ---- the end of a list ----------------------------------------------------------------------------------------------
- */
+/* ---- the end of a list ---------------------------------------------------------------------------------------- */
 
 static void free_gates(const struct hg_allocator *allocator, struct gates *gates)
 {
@@ -90,8 +89,7 @@ static void pass_by(struct loop *loop, struct message *message)
 	alloc_free(loop->server->allocator, passing);
 }
 
-/* ---- a new one ------------------------------------------------------------------------------------------------------
- */
+/* ---- a new one ------------------------------------------------------------------------------------------------ */
 
 static enum hg_err open_origin(const struct hg_allocator *allocator, const struct config *config, uint32_t i,
 			       struct gates *gates, struct hg_fault *out_fault)
@@ -195,8 +193,7 @@ free_all:
 	return err;
 }
 
-/* ---- joining what the engine knows
- * ------------------------------------------------------------------------------------ */
+/* ---- joining what the engine knows ---------------------------------------------------------------------------- */
 
 /* A gate of the engine's with the whole text of its pattern, of which struct gate has only the beginning. */
 struct known_gate {

@@ -5,8 +5,7 @@
 
 #include "base/alloc.h"
 
-/* ---- the end, on a thread of the origin's
- * ------------------------------------------------------------------------------- */
+/* ---- the end, on a thread of the origin's --------------------------------------------------------------------- */
 
 static void store_value(struct hold_load *load, const struct fill *fill)
 {
@@ -105,8 +104,7 @@ static bool look_again(struct origin_load *origin_load)
 	return !wanted;
 }
 
-/* ---- the beginning
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the beginning -------------------------------------------------------------------------------------------- */
 
 static struct hold_load *pop(struct hold *hold, struct list_node *list)
 {

@@ -119,8 +119,7 @@ void hold_sent(struct conn *conn, int64_t now_us)
 	hold_leave(shared);
 }
 
-/* ---- connections
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- connections ---------------------------------------------------------------------------------------------- */
 
 size_t hold_peer_name(const struct conn *conn, char *out, size_t room)
 {

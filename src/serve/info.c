@@ -121,8 +121,7 @@ unsigned info_port(const struct server *server)
 	return 0;
 }
 
-/* ---- sections -------------------------------------------------------------------------------------------------------
- */
+/* ---- sections ------------------------------------------------------------------------------------------------- */
 
 static void add_server(struct call *call, const struct totals *totals, struct buffer *out)
 {
@@ -382,8 +381,7 @@ static void add_herdgate(struct call *call, const struct totals *totals, struct 
 #undef VALUE
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------
- */
+/* ---- the command ---------------------------------------------------------------------------------------------- */
 
 static const struct section {
 	const char *name; /* as asked for, upper case */

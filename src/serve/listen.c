@@ -24,8 +24,7 @@
 #define ACCEPTS_A_ROUND 64
 #define PAUSE_MS 100u
 
-/* ---- opening --------------------------------------------------------------------------------------------------------
- */
+/* ---- opening -------------------------------------------------------------------------------------------------- */
 
 static int open_socket(int family)
 {
@@ -187,8 +186,7 @@ enum hg_err listen_open(struct server *server)
 	return HG_OK;
 }
 
-/* ---- accepting ------------------------------------------------------------------------------------------------------
- */
+/* ---- accepting ------------------------------------------------------------------------------------------------ */
 
 static void name_tcp(const struct sockaddr_storage *from, char *out_address, char *out_peer, size_t room)
 {
@@ -383,8 +381,7 @@ enum hg_err listen_start(struct server *server)
 	return HG_OK;
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------------------
- */
+/* ---- closing -------------------------------------------------------------------------------------------------- */
 
 static void close_listener(struct listener *listener)
 {

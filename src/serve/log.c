@@ -41,8 +41,7 @@ static struct {
 
 static const char *const level_words[] = {"debug", "info", "warn", "error"};
 
-/* ---- writing --------------------------------------------------------------------------------------------------------
- */
+/* ---- writing -------------------------------------------------------------------------------------------------- */
 
 /* May block for as long as the reader of standard error does not read. An error other than EINTR gives the rest up. */
 static void write_all(const char *at, size_t len)
@@ -139,8 +138,7 @@ uint64_t log_dropped(void)
 	return dropped;
 }
 
-/* ---- composing ------------------------------------------------------------------------------------------------------
- */
+/* ---- composing ------------------------------------------------------------------------------------------------ */
 
 /* Is a line of this event allowed now? `*out_kept_back` lines of it were not, before. Under the lock. */
 static bool may_log(const char *name, int64_t now_us, uint64_t *out_kept_back)

@@ -12,7 +12,7 @@
 #define TICK_MS 1000u
 #define STACK_BYTES (1u << 20)
 
-/* ---- the end of a round ----------------------------------------------------------------------------------------- */
+/* ---- the end of a round --------------------------------------------------------------------------------------- */
 
 static struct conn *pop_conn(struct list_node *list, size_t offset)
 {
@@ -81,8 +81,7 @@ static void on_tick(uv_timer_t *timer)
 	conn_tick(loop, loop->own->now_us);
 }
 
-/* ---- messages -----------------------------------------------------------------------------------------------------
- */
+/* ---- messages ------------------------------------------------------------------------------------------------- */
 
 void loop_post(struct loop *loop, struct message *message)
 {
@@ -144,8 +143,7 @@ void loop_stop(struct loop *loop)
 	(void)uv_async_send(&loop->own->wake);
 }
 
-/* ---- error counts ---------------------------------------------------------------------------------------------------
- */
+/* ---- error counts --------------------------------------------------------------------------------------------- */
 
 void loop_count_error(struct loop *loop, struct hg_bytes line)
 {
@@ -175,8 +173,7 @@ void loop_count_error(struct loop *loop, struct hg_bytes line)
 	uv_mutex_unlock(&own->registry);
 }
 
-/* ---- life -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life ----------------------------------------------------------------------------------------------------- */
 
 static void open_handles(struct loop *loop)
 {

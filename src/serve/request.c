@@ -20,8 +20,7 @@
 #define QUERY_STEP_MAX 1048576u
 #define QUERY_SHARED_BYTES 65536u /* what each connection may keep even where all together keep too much */
 
-/* ---- what is kept -------------------------------------------------------------------------------------------------
- */
+/* ---- what is kept --------------------------------------------------------------------------------------------- */
 
 /* Brings the server's sum up to date with what this query's buffer takes. */
 static void count_query(struct conn *conn)
@@ -117,8 +116,7 @@ static void drop_used(struct conn *conn, size_t used)
 	}
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------
- */
+/* ---- running -------------------------------------------------------------------------------------------------- */
 
 static void refuse_request(struct conn *conn, const char *error)
 {
@@ -260,8 +258,7 @@ static void turn_in_place(struct conn *conn, struct hg_bytes input)
 	end_turn(conn, &turn);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------
- */
+/* ---- reading -------------------------------------------------------------------------------------------------- */
 
 /* Is there a whole request among what is kept, perhaps? Then nothing more is read until it is run. */
 static bool has_left_over(const struct conn *conn)

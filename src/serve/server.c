@@ -41,8 +41,7 @@ static int64_t wall_now_us(void)
 	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* ---- housekeeping ---------------------------------------------------------------------------------------------------
- */
+/* ---- housekeeping --------------------------------------------------------------------------------------------- */
 
 static void on_housekeeping(uv_timer_t *timer)
 {
@@ -93,8 +92,7 @@ static void on_sample(uv_timer_t *timer)
 	reload_free_past(server, now_us);
 }
 
-/* ---- the end --------------------------------------------------------------------------------------------------------
- */
+/* ---- the end -------------------------------------------------------------------------------------------------- */
 
 static void stop_loops(struct server *server)
 {
@@ -138,8 +136,7 @@ static void on_terminate(uv_signal_t *signal, int number)
 	(void)uv_timer_start(&server->own->drain, on_drain, 0, DRAIN_STEP_MS);
 }
 
-/* ---- the start ------------------------------------------------------------------------------------------------------
- */
+/* ---- the start ------------------------------------------------------------------------------------------------ */
 
 static void log_start(const struct server *server)
 {

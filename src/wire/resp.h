@@ -163,7 +163,7 @@ void resp_write_verbatim(struct buffer *out, int version, const char *format3, s
 /* A request: *n and its bulk strings. */
 void resp_write_request(struct buffer *out, const struct hg_bytes *args, size_t args_len);
 
-/* ---- numbers, as Redis reads and writes them -------------------------------------------------------------------- */
+/* ---- numbers, as Redis reads and writes them ------------------------------------------------------------------ */
 
 /* Redis' string2ll: no leading space, plus or zeros; the whole range of int64. */
 bool resp_parse_integer(struct hg_bytes text, int64_t *out_number);

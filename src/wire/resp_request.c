@@ -124,7 +124,7 @@ static enum resp_status find_end(struct resp_request *request, struct hg_bytes i
 	return RESP_DONE;
 }
 
-/* ---- arrays of bulk strings ------------------------------------------------------------------------------------ */
+/* ---- arrays of bulk strings ----------------------------------------------------------------------------------- */
 
 /* The words for what may be wrong with a length line. */
 struct length_words {
@@ -240,7 +240,7 @@ static enum resp_status read_array(struct resp_request *request, struct hg_bytes
 	return finish(request, input.at);
 }
 
-/* ---- inline commands ------------------------------------------------------------------------------------------- */
+/* ---- inline commands ------------------------------------------------------------------------------------------ */
 
 /* Room for the unquoted words of a line of `len` bytes. */
 static bool reserve_line(struct resp_request *request, size_t len)

@@ -86,8 +86,7 @@ static struct view view_of(struct world *world, int i)
 	return view;
 }
 
-/* ---- replies
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- replies -------------------------------------------------------------------------------------------------- */
 
 static void reply(struct world *world, struct command *command)
 {
@@ -163,8 +162,7 @@ static void carry_out(struct world *world)
 	engine_check(world->engine);
 }
 
-/* ---- what happens
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- what happens --------------------------------------------------------------------------------------------- */
 
 static void get(struct world *world, struct client *client)
 {

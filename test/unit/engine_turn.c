@@ -13,7 +13,7 @@ static uint64_t sum_of_verdicts(const struct gate_counters *counters)
 	       counters->refused;
 }
 
-/* ---- one key ---- */
+/* ---- one key -------------------------------------------------------------------------------------------------- */
 
 static void test_turn__first_asker_leads_second_waits(void **state)
 {
@@ -161,7 +161,7 @@ static void test_turn__cached_absence_is_an_answer(void **state)
 	world_close(&world);
 }
 
-/* ---- early refresh ---- */
+/* ---- early refresh -------------------------------------------------------------------------------------------- */
 
 static void test_turn__who_is_drawn_leads_and_the_others_have_the_live_value(void **state)
 {
@@ -201,7 +201,7 @@ static void test_turn__behind_a_hold_an_early_refresh_is_left_to_others(void **s
 	world_close(&world);
 }
 
-/* ---- MULTI and WATCH ---- */
+/* ---- MULTI and WATCH ------------------------------------------------------------------------------------------ */
 
 static void test_turn__in_multi_nothing_is_held(void **state)
 {
@@ -259,7 +259,7 @@ static void test_turn__connections_that_watch_get_plain_answers(void **state)
 	world_close(&world);
 }
 
-/* ---- whole commands ---- */
+/* ---- whole commands ------------------------------------------------------------------------------------------- */
 
 static void test_turn__the_second_ask_of_one_command_gets_nil_too(void **state)
 {
@@ -428,7 +428,7 @@ static void test_turn__a_command_that_fails_gives_its_leases_back(void **state)
 	world_close(&world);
 }
 
-/* ---- limits ---- */
+/* ---- limits --------------------------------------------------------------------------------------------------- */
 
 static void test_turn__a_full_flight_refuses_by_name_and_serves_what_is_stale(void **state)
 {
@@ -503,7 +503,7 @@ static void test_turn__limits_in_all_are_named(void **state)
 	world_close(&world);
 }
 
-/* ---- own_lock ---- */
+/* ---- own_lock ------------------------------------------------------------------------------------------------- */
 
 static void test_turn__with_own_lock_a_peer_is_not_held_by_itself(void **state)
 {
@@ -535,7 +535,7 @@ static void test_turn__with_own_lock_a_peer_is_not_held_by_itself(void **state)
 	world_close(&world);
 }
 
-/* ---- the program loads ---- */
+/* ---- the program loads ---------------------------------------------------------------------------------------- */
 
 static void test_turn__an_origins_askers_all_wait_for_one_load(void **state)
 {
@@ -655,7 +655,7 @@ static void test_turn__a_waiter_that_cancels_harms_nobody(void **state)
 	world_close(&world);
 }
 
-/* ---- observing gates ---- */
+/* ---- observing gates ------------------------------------------------------------------------------------------ */
 
 static void test_turn__an_observing_gate_counts_what_holding_would_have_saved(void **state)
 {

@@ -71,7 +71,7 @@ static inline struct key key_of(const char *name)
 	return (struct key){bytes, hash_key(bytes, 0, 7), 0};
 }
 
-/* ---- the store ---- */
+/* ---- the store ------------------------------------------------------------------------------------------------ */
 
 static inline struct cell *cell_of(struct world *world, const char *name)
 {
@@ -109,7 +109,7 @@ static inline void there(struct world *world, const char *name, const char *valu
 	cell->times.dead_at_us = sat_add(cell->times.fresh_until_us, grace_us);
 }
 
-/* ---- effects ---- */
+/* ---- effects -------------------------------------------------------------------------------------------------- */
 
 static inline void replied(struct world *world, struct command *command)
 {
@@ -190,7 +190,7 @@ static inline void carry_out(struct world *world)
 	engine_check(world->engine);
 }
 
-/* ---- the world's beginning, time and end ---- */
+/* ---- the world's beginning, time and end ---------------------------------------------------------------------- */
 
 /* With memory for `allocations` allocations before one fails (negative: none does). Returns whether there was enough
  * for an engine. */
@@ -296,7 +296,7 @@ static inline void world_close(struct world *world)
 		free(LIST_ENTRY(node, struct client, in_world));
 }
 
-/* ---- clients ---- */
+/* ---- clients -------------------------------------------------------------------------------------------------- */
 
 /* NULL without memory. */
 static inline struct client *connect_to(struct world *world, const char *peer)
@@ -405,7 +405,7 @@ static inline void cancel(struct world *world, struct command *command)
 	carry_out(world);
 }
 
-/* ---- writes, fills, invalidations ---- */
+/* ---- writes, fills, invalidations ----------------------------------------------------------------------------- */
 
 /* A string command that is not in `plain` form is one that the fence does not look at (INCR, EXEC). */
 static inline enum write_fate write_by(struct world *world, struct client *client, const char *name, const char *value,
@@ -495,7 +495,7 @@ static inline void gates_changed(struct world *world)
 	carry_out(world);
 }
 
-/* ---- looking ---- */
+/* ---- looking -------------------------------------------------------------------------------------------------- */
 
 static inline struct explain explain(struct world *world, struct client *client, const char *name)
 {

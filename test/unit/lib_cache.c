@@ -5,7 +5,7 @@
 #include <math.h>
 #include <sys/wait.h>
 
-/* ---- options ---- */
+/* ---- options -------------------------------------------------------------------------------------------------- */
 
 static void refused_by_name(const struct hg_cache_config *config, const char *name)
 {
@@ -91,7 +91,7 @@ static void test_cache__lives_and_graces_of_every_length(void **state)
 	}
 }
 
-/* ---- threads and caches ---- */
+/* ---- threads and caches --------------------------------------------------------------------------------------- */
 
 #define MANY 40
 
@@ -291,7 +291,7 @@ static void test_cache__names(void **state)
 	assert_string_equal(hg_version(), HERDGATE_VERSION);
 }
 
-/* ---- memory ---- */
+/* ---- memory --------------------------------------------------------------------------------------------------- */
 
 static void (*run_later)(void *job);
 static void *job_later;

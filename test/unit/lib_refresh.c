@@ -284,7 +284,7 @@ static void test_refresh__every_kind_of_load_gives_the_full_life(void **state)
 	hg_cache_close(cache);
 }
 
-/* ---- loaders of one call ---- */
+/* ---- loaders of one call -------------------------------------------------------------------------------------- */
 
 struct context {
 	struct source *source;
@@ -387,7 +387,7 @@ static void test_refresh__keep_and_drop_are_paired(void **state)
 	assert_int_equal(context.drops, 7);
 }
 
-/* ---- the cache's own threads ---- */
+/* ---- the cache's own threads ---------------------------------------------------------------------------------- */
 
 /* H86, H88: a source that hangs or fails, and many asks: threads and queue stay bounded, attempts keep to the back-off.
  */

@@ -114,7 +114,7 @@ static void test_cost__wants_times_that_can_be_waited(void **state)
 	bench_destroy(&bench);
 }
 
-/* ---- inside an origin ------------------------------------------------------------------------------------------- */
+/* ---- inside an origin ----------------------------------------------------------------------------------------- */
 
 struct slow {
 	char path[64];

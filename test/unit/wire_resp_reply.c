@@ -11,7 +11,7 @@
 
 #define TOKENS 4096
 
-/* ---- telling ---- */
+/* ---- telling -------------------------------------------------------------------------------------------------- */
 
 static char story[65536];
 static size_t story_len;
@@ -103,7 +103,7 @@ static void expect(const void *bytes, size_t len, const char *expected)
 
 #define EXPECT(stream, expected) expect(stream, sizeof(stream) - 1, expected)
 
-/* ---- what is read ---- */
+/* ---- what is read --------------------------------------------------------------------------------------------- */
 
 static void test_reply__scalars(void **state)
 {
@@ -301,7 +301,7 @@ static void test_reply__many_elements_in_small_pieces(void **state)
 	buffer_fini(&out);
 }
 
-/* ---- random replies, and hiredis ---- */
+/* ---- random replies, and hiredis ------------------------------------------------------------------------------ */
 
 static void write_random(struct buffer *out, struct dice *dice, unsigned depth, bool resp2)
 {
