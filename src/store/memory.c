@@ -6,6 +6,9 @@
 
 #include <sched.h>
 
+/* Up to here a small store does not refuse either: a reader that lost its processor for a moment is no reason to. */
+#define RETIRED_BOUND_LEAST (INT64_C(32) << 20)
+
 static enum hg_err init_shards(struct memory *memory)
 {
 	for (uint32_t i = 0; i < MEMORY_SHARDS; i++) {
@@ -210,7 +213,7 @@ static bool admissible(struct memory *memory, struct shard *shard, int64_t bytes
 		shard_reclaim(shard);
 		(void)sched_yield();
 	}
-	return retired_bytes(memory) <= most;
+	return retired_bytes(memory) <= sat_max(most, RETIRED_BOUND_LEAST);
 }
 
 /* Stores what the recipe says in place of `old` (or NULL). The entry takes the recipe's blob. */

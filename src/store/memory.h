@@ -124,8 +124,9 @@ struct memory_put {
 
 /* Under the lock. Stores, replacing what is there and evicting others as needed: first of this shard as long as it has
  * more than its part, then of those that others do not hold. Lends the new entry until the lock is given back. Fails
- * with HG_ERR_LIMIT (cannot fit even where all else is evicted; key above MEMORY_KEY_MAX) or HG_ERR_MEMORY; then
- * nothing changed. A fresh_until_us after dead_at_us is taken as dead_at_us. */
+ * with HG_ERR_LIMIT (cannot fit even where all else is evicted; key above MEMORY_KEY_MAX; readers that stay in their
+ * sections hold back more than max_bytes and more than 32 MiB) or HG_ERR_MEMORY; then nothing changed. A fresh_until_us
+ * after dead_at_us is taken as dead_at_us. */
 enum hg_err memory_put(struct memory *memory, const struct key *key, const struct memory_put *put, int64_t now_us,
 		       const struct entry **out_entry) HG_MUST_USE;
 

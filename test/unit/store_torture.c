@@ -90,6 +90,13 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
+/* A limit is an honest answer where a reader lost its processor in its section for long. */
+static void check(enum hg_err err)
+{
+	if (err != HG_OK && err != HG_ERR_LIMIT)
+		abort();
+}
+
 static void write_one(struct memory *memory, const struct key *key, uint32_t number, uint32_t version,
 		      struct dice *dice)
 {
@@ -104,8 +111,7 @@ static void write_one(struct memory *memory, const struct key *key, uint32_t num
 	put.value = (struct hg_bytes){value, claim.bytes};
 	if (dice_below(dice, 4) == 0)
 		put.times.dead_at_us = (int64_t)dice_below(dice, WRITES);
-	if (memory_put(memory, key, &put, version, &entry) != HG_OK)
-		abort();
+	check(memory_put(memory, key, &put, version, &entry));
 }
 
 static void *write_all(void *arg)
@@ -129,8 +135,7 @@ static void *write_all(void *arg)
 		else if (entry != NULL && what == 1) {
 			struct times times = {5, HG_NEVER, 0, 0, version};
 
-			if (memory_restamp(memory, entry, &times, version, &entry) != HG_OK)
-				abort();
+			check(memory_restamp(memory, entry, &times, version, &entry));
 		} else
 			write_one(memory, &key, number, version, &dice);
 		memory_unlock(memory, mask);
