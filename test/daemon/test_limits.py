@@ -175,7 +175,7 @@ def test_idle_connections_are_closed_and_busy_ones_are_not(daemon):
     assert busy.ask("PING") == "PONG" and info(busy)["limit_idle_dropped"] == 1
 
 
-@with_config('gate "*" { wait = 4s } idle_timeout = 1s')
+@with_config('gate "*" { wait = 60s lease_first = 60s lease = 60s } idle_timeout = 1s')
 def test_a_held_connection_is_not_idle(daemon):
     leader, waiter = daemon.connect(), daemon.connect()
     assert leader.ask("GET", "k") is None
