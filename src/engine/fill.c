@@ -6,6 +6,18 @@
 
 /* ---- writes by commands --------------------------------------------------------------------------------------- */
 
+/* May another leader whose lease an invalidation has voided still write? */
+static bool any_voided(const struct record *record)
+{
+	LIST_EACH (node, &record->nils) {
+		const struct nil *nil = LIST_ENTRY(node, struct nil, in_record);
+
+		if (nil->generation != record->generation && !nil->invalidated)
+			return true;
+	}
+	return false;
+}
+
 /* A plain write inside the fence's window: may it be the work of a leader whose lease an invalidation has voided? */
 static enum write_fate fence(struct engine *engine, struct record *record, const struct link *link, int64_t now_us)
 {
@@ -17,8 +29,9 @@ static enum write_fate fence(struct engine *engine, struct record *record, const
 	if (nil != NULL && nil->generation == record->generation)
 		return WRITE_STORE; /* it was given its nil after the invalidation: the new leader */
 	if (nil != NULL && !nil->invalidated) {
-		record->fence_until_us = 0; /* the old leader: the window is closed */
 		nil_forget(engine, record, nil);
+		if (!any_voided(record))
+			record->fence_until_us = 0; /* that was the old leader: the window is closed */
 		return WRITE_FENCED;
 	}
 	switch (policy->late_set) {
@@ -32,18 +45,23 @@ static enum write_fate fence(struct engine *engine, struct record *record, const
 	return WRITE_STORE;
 }
 
-/* When the load began that this write ends; HG_NEVER where none is known. */
+/* When the load began that this write ends; HG_NEVER: it ends none. Whose lease has lapsed may write late, and a pool
+ * takes any connection for it. A stranger ends what is under way, and most likely the first load of it. */
 static int64_t load_start(const struct record *record, const struct link *link)
 {
 	const struct flight *flight = record->flight;
+	int64_t start;
 
 	if (flight != NULL && flight->holder == HOLDER_LINK && link != NULL && flight->leader == link)
 		return flight->start_us;
-	if (record->past_len > 0)
-		return record_past_start(record, link != NULL ? link->id : 0);
-	if (flight == NULL || (flight->holder != HOLDER_LINK && flight->holder != HOLDER_TOKEN))
+	start = record_past_start(record, link);
+	if (start != HG_NEVER)
+		return start;
+	if (flight == NULL || flight->holder == HOLDER_LOAD || flight->holder == HOLDER_CALLER)
 		return HG_NEVER;
-	return flight->start_us;
+	if (record->past_len > 0)
+		return record->past[0].start_us;
+	return flight->holder != HOLDER_NONE ? flight->start_us : HG_NEVER;
 }
 
 static void learn(struct gate *gate, int64_t took_us)
@@ -65,6 +83,7 @@ enum write_fate engine_write(struct engine *engine, const struct key *key, struc
 			     bool plain, int64_t ttl_us, int64_t now_us, struct times *out_times, bool *out_flight)
 {
 	struct record *record = record_find(engine, key);
+	struct gate_policy policy = gate->policy;
 	enum write_fate fate = WRITE_STORE;
 	int64_t took = 0, start = HG_NEVER;
 
@@ -88,7 +107,9 @@ enum write_fate engine_write(struct engine *engine, const struct key *key, struc
 		gate->counters.cut++;
 		ttl_us = sat_min(ttl_us, median > 0 ? median : CUT_UNMEASURED_US);
 	}
-	gate_times(&gate->policy, ttl_us, took, *out_flight && fate == WRITE_STORE, &engine->dice, now_us, out_times);
+	if (policy.leader == GATE_ORIGIN)
+		policy.jitter_ppm = 0; /* that of the loads: who writes says how long */
+	gate_times(&policy, ttl_us, took, *out_flight && fate == WRITE_STORE, &engine->dice, now_us, out_times);
 	/* A cut life has no grace: what may be wrong is not served for longer. */
 	if (fate == WRITE_CUT)
 		out_times->dead_at_us = out_times->fresh_until_us;
