@@ -28,7 +28,7 @@ bench: build ## measure speed against other tables and a real redis-server, in o
 	ninja -C build bench
 build: ## build the program at build/herdgate, and the library
 	tool/install-deps.sh build
-	@[ -f build/build.ninja ] || meson setup build >/dev/null
+	@[ -f build/build.ninja ] || said=$$(meson setup build) || { echo "$$said"; exit 1; }
 	ninja -C build
 	@ln -sf src/cli/herdgate build/herdgate
 install: build ## install program, library, header and manual under DESTDIR= and PREFIX= (/usr/local)

@@ -41,11 +41,12 @@ suite() {
 # Builds a folder with these options of meson; counts as a test of its own. Meson lists the files of test/unit and
 # test/contract when it is set up, so a new one there makes it look again.
 build() {
-	local folder=$1
+	local folder=$1 said=
 	shift
-	[ -f "$folder/build.ninja" ] || meson setup "$folder" "$@" >/dev/null || return 1
-	if [ -n "$(find test/unit test/contract -maxdepth 0 -newer "$folder/build.ninja")" ]; then
-		meson setup --reconfigure "$folder" >/dev/null || return 1
+	if [ ! -f "$folder/build.ninja" ]; then
+		said=$(meson setup "$folder" "$@") || { echo "$said"; return 1; }
+	elif [ -n "$(find test/unit test/contract -maxdepth 0 -newer "$folder/build.ninja")" ]; then
+		said=$(meson setup --reconfigure "$folder") || { echo "$said"; return 1; }
 	fi
 	ninja -C "$folder" --quiet &&
 		{ [ ! -x "$folder/src/cli/herdgate" ] || ln -sf src/cli/herdgate "$folder/herdgate"; } &&
