@@ -1,5 +1,5 @@
-/* command.c - the one table of all commands, and what stands between a request and its command: arity, AUTH, the key
- * limit, MULTI, locks. */
+/* command.c - the one table of all commands, and what stands between a request and its command: arity, AUTH, MULTI,
+ * locks. */
 #include "serve/command.h"
 
 #include "serve/conn.h"
@@ -279,11 +279,14 @@ static bool may_run(struct call *call)
 		return false;
 	}
 	if ((command->arity > 0 && command->arity != args) || args < -(int64_t)command->arity) {
+		if (transaction_ended_by(call, "wrong number of arguments for 'exec' command"))
+			return false;
 		reply_arity(call);
 		return false;
 	}
 	if (!call->conn->authenticated && !(command->flags & COMMAND_NO_AUTH)) {
-		resp_write_error(call->out, bytes_of("NOAUTH Authentication required."));
+		if (!transaction_ended_by(call, "NOAUTH Authentication required."))
+			resp_write_error(call->out, bytes_of("NOAUTH Authentication required."));
 		return false;
 	}
 	return true;

@@ -41,6 +41,15 @@ void transaction_fail(struct conn *conn)
 		conn->own->queue_failed = true;
 }
 
+bool transaction_ended_by(struct call *call, const char *cause)
+{
+	if (strcmp(call->command->name, "EXEC") != 0)
+		return false;
+	transaction_discard(call->conn, 0);
+	resp_write_errorf(call->out, "EXECABORT Transaction discarded because of: %s", cause);
+	return true;
+}
+
 static uint64_t size_of(const struct call *call)
 {
 	uint64_t bytes = sizeof(struct queued) + call->args_len * sizeof(struct hg_bytes);

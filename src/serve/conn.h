@@ -120,6 +120,8 @@ void conn_output_free(struct conn *conn);
 /* commands_transaction.c: queues what is not run inside MULTI; forgets the queue. */
 void transaction_queue(struct call *call, const struct command *command);
 void transaction_fail(struct conn *conn);
+/* An EXEC that is refused for `cause` ends its transaction: replies so; false where the call is no EXEC. */
+bool transaction_ended_by(struct call *call, const char *cause);
 void transaction_discard(struct conn *conn, uint64_t held);
 
 /* commands_client.c */

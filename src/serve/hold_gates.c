@@ -14,6 +14,8 @@ struct hold_gate *hold_gate_of(const struct server *server, struct hg_bytes key)
 {
 	struct gates *gates = hold_gates(server);
 
+	if ((int64_t)key.len > LIVE(server, key_bytes)) /* nobody can ever fill it */
+		return NULL;
 	for (uint32_t i = 0; i < gates->len; i++) {
 		struct hold_gate *gate = &gates->list[i];
 

@@ -27,7 +27,6 @@ OTHER_LIVES = [b"200000", b"2000000000", b"3000000000000"]
 PATTERNS = [b"*", b"**", b"a", b"k:*", b"k:?", b"[ab]", b"[^a]", b"[a-c]", b"?", b"", b"*1", b"\\a", b"[b", b"*\xff"]
 GOODS = {b"TTL": 1, b"PTTL": 2000, b"EXPIRETIME": 1, b"PEXPIRETIME": 2000}
 INT64_MAX = 2**63 - 1
-ODD_EXEC = False  # EXEC with an argument, which ends a transaction in redis
 
 
 def odd_lives(now_s):
@@ -118,7 +117,7 @@ class Maker:
         chance = self.dice.random()
         if chance < 0.02 and len(arguments) > 1:
             del arguments[self.dice.randrange(1, len(arguments))]
-        elif chance < 0.04 and (arguments[0].upper() != b"EXEC" or ODD_EXEC):
+        elif chance < 0.04:
             arguments.insert(self.dice.randrange(1, len(arguments) + 1), self.value())
         return arguments
 
