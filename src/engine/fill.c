@@ -124,7 +124,7 @@ static void answer_value(struct engine *engine, struct flight *flight, void *val
 	while (!list_empty(&flight->waiters)) {
 		struct ask *ask = LIST_ENTRY(flight->waiters.next, struct ask, in_flight);
 
-		counters->avoided++;
+		counters->avoided += ask->verdict != VERDICT_LEAD; /* its own load was no other's */
 		flight->gate->wait_hist[log2_bucket(now_us - ask->arrived_us)]++;
 		ask->value = value;
 		if (engine->config.keep != NULL)
