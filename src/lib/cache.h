@@ -20,7 +20,7 @@ struct executor;
 
 /* Counted where no lane and no thread's seat is at hand. */
 struct tallies {
-	_Atomic uint64_t loads, nested, fenced, refreshes, refreshes_dropped, not_stored, probes, invalidations;
+	_Atomic uint64_t loads, nested, fenced, refreshes, refreshes_dropped, not_stored, invalidations;
 };
 
 struct hg_cache {
@@ -38,7 +38,8 @@ struct hg_cache {
 	struct list_node in_registry; /* this and the next three: under the registry's lock */
 	uint32_t pins;                /* threads that are leaving and still look after a load here */
 	struct list_node seats;       /* struct seat */
-	uint64_t gone_fresh, gone_stale, gone_refused, gone_avoided; /* counted by threads that have ended */
+	uint64_t gone_fresh, gone_stale, gone_refused, gone_avoided,
+		gone_probes; /* counted by threads that have ended */
 	struct lane lanes[CACHE_LANES];
 };
 

@@ -65,7 +65,7 @@ static void count_hit(struct request *request)
 	struct seat *seat = request->seat;
 
 	if (request->probe) {
-		atomic_fetch_add_explicit(&request->cache->tallies.probes, 1, memory_order_relaxed);
+		seat_count(&seat->probes);
 		return;
 	}
 	seat_count(request->stale ? &seat->stale : &seat->fresh);
@@ -90,6 +90,39 @@ static bool look(struct request *request)
 	return found;
 }
 
+/* An ask that may neither load nor wait. */
+static inline bool is_probe(const struct hg_cache *cache, const struct hg_ask *ask)
+{
+	if (ask == NULL)
+		return cache->config.load == NULL;
+	return ask->only_cached || (ask->load == NULL && cache->config.load == NULL);
+}
+
+/* The common case by itself: a small value that is far from its expiry and fits the caller's room. */
+static inline bool hit(struct hg_cache *cache, struct seat *seat, const struct key *key, struct hg_answer *answer)
+{
+	int64_t coarse = cache_coarse_us(cache);
+	const struct entry *entry;
+	bool found;
+
+	memory_read_begin(seat->reader);
+	entry = memory_find(cache->memory, key);
+	found = entry != NULL && is_far(entry, coarse) && (entry->flags & (ENTRY_BLOB | ENTRY_ABSENCE)) == 0 &&
+		entry->value_bytes <= answer->room_bytes && answer->room != NULL && entry->value_bytes > 0;
+	if (found) {
+		memcpy(answer->room, entry_value(entry).at, entry->value_bytes);
+		answer->value = (struct hg_bytes){answer->room, entry->value_bytes};
+		answer->fresh_us = sat_sub(entry->fresh_until_us, coarse);
+	}
+	memory_read_end(seat->reader);
+	if (!found)
+		return false;
+	answer->given = NULL;
+	answer->outcome = HG_VALUE;
+	answer->how = HG_FRESH;
+	return true;
+}
+
 static enum hg_err give(struct request *request, enum hg_how how)
 {
 	enum hg_err err = pick_give(&request->pick, how, request->cache->allocator, request->answer);
@@ -103,7 +136,7 @@ static enum hg_err missed(struct request *request)
 {
 	struct hg_answer *answer = request->answer;
 
-	atomic_fetch_add_explicit(&request->cache->tallies.probes, 1, memory_order_relaxed);
+	seat_count(&request->seat->probes);
 	answer->value = (struct hg_bytes){NULL, 0};
 	answer->given = NULL;
 	answer->outcome = HG_MISS;
@@ -112,30 +145,50 @@ static enum hg_err missed(struct request *request)
 	return HG_OK;
 }
 
-enum hg_err hg_cache_get(struct hg_cache *cache, struct hg_bytes key, const struct hg_ask *ask,
-			 struct hg_answer *answer, struct hg_fault *out_fault)
+static enum hg_err look_or_visit(struct request *request)
+{
+	if (look(request)) {
+		count_hit(request);
+		return give(request, request->stale ? HG_STALE : HG_FRESH);
+	}
+	return request->probe ? missed(request) : get_visit(request);
+}
+
+/* Not inlined, so that a hit does not pay for the room of a request. */
+__attribute__((noinline)) static enum hg_err otherwise(struct hg_cache *cache, struct seat *seat, const struct key *key,
+						       const struct hg_ask *ask, struct hg_answer *answer,
+						       struct hg_fault *out_fault)
 {
 	struct request request;
 
-	if (key.len > cache->config.key_bytes_max)
-		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "the key has more than key_bytes_max bytes");
 	request.cache = cache;
 	request.ask = ask;
 	request.answer = answer;
 	request.fault = out_fault;
+	request.seat = seat;
+	request.key = *key;
 	request.stale = false;
 	request.early = false;
-	request.probe = ask != NULL ? ask->only_cached || (ask->load == NULL && cache->config.load == NULL)
-				    : cache->config.load == NULL;
-	request.seat = seat_of(cache);
-	if (request.seat == NULL)
+	request.probe = is_probe(cache, ask);
+	return look_or_visit(&request);
+}
+
+enum hg_err hg_cache_get(struct hg_cache *cache, struct hg_bytes key, const struct hg_ask *ask,
+			 struct hg_answer *answer, struct hg_fault *out_fault)
+{
+	struct seat *seat;
+	struct key full;
+
+	if (key.len > cache->config.key_bytes_max)
+		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "the key has more than key_bytes_max bytes");
+	seat = seat_of(cache);
+	if (seat == NULL)
 		return fault_set(out_fault, HG_ERR_MEMORY, 0, "there is no memory to let this thread in");
-	request.key = memory_key(cache->memory, key, 0);
-	if (look(&request)) {
-		count_hit(&request);
-		return give(&request, request.stale ? HG_STALE : HG_FRESH);
-	}
-	return request.probe ? missed(&request) : get_visit(&request);
+	full = memory_key(cache->memory, key, 0);
+	if (!hit(cache, seat, &full, answer))
+		return otherwise(cache, seat, &full, ask, answer, out_fault);
+	seat_count(is_probe(cache, ask) ? &seat->probes : &seat->fresh);
+	return HG_OK;
 }
 
 bool get_fallback(struct request *request)

@@ -82,6 +82,7 @@ void seat_leave(struct seat *seat)
 	cache->gone_stale += atomic_load_explicit(&seat->stale, memory_order_relaxed);
 	cache->gone_refused += atomic_load_explicit(&seat->refused, memory_order_relaxed);
 	cache->gone_avoided += atomic_load_explicit(&seat->avoided, memory_order_relaxed);
+	cache->gone_probes += atomic_load_explicit(&seat->probes, memory_order_relaxed);
 	list_remove(&seat->in_cache);
 	memory_reader_destroy(seat->reader);
 	alloc_free(cache->allocator, seat);

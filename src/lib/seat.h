@@ -26,7 +26,7 @@ struct seat {
 	struct list_node in_cache;
 	struct dice dice;
 	/* Written by this thread alone, read by hg_cache_stats(). */
-	_Atomic uint64_t fresh, stale, refused, avoided;
+	_Atomic uint64_t fresh, stale, refused, avoided, probes;
 	struct hush hushes[SEAT_HUSHES];
 };
 

@@ -18,6 +18,7 @@ static void add_seats(struct hg_cache *cache, struct hg_stats *stats)
 	stats->stale = cache->gone_stale;
 	stats->refused = cache->gone_refused;
 	stats->avoided = cache->gone_avoided;
+	stats->probes = cache->gone_probes;
 	LIST_EACH (node, &cache->seats) {
 		struct seat *seat = LIST_ENTRY(node, struct seat, in_cache);
 
@@ -25,6 +26,7 @@ static void add_seats(struct hg_cache *cache, struct hg_stats *stats)
 		stats->stale += seen(&seat->stale);
 		stats->refused += seen(&seat->refused);
 		stats->avoided += seen(&seat->avoided);
+		stats->probes += seen(&seat->probes);
 	}
 	registry_unlock();
 }
@@ -81,7 +83,6 @@ static void add_tallies(struct hg_cache *cache, struct hg_stats *stats)
 	stats->refreshes = seen(&tallies->refreshes);
 	stats->refreshes_dropped = seen(&tallies->refreshes_dropped);
 	stats->not_stored = seen(&tallies->not_stored);
-	stats->probes = seen(&tallies->probes);
 	stats->invalidations = seen(&tallies->invalidations);
 	stats->refreshes_queued =
 		cache->executor != NULL ? executor_queued(cache->executor) : atomic_load(&cache->jobs);

@@ -21,59 +21,91 @@ static void end(struct visit *visit)
 
 /* ---- put ------------------------------------------------------------------------------------------------------ */
 
-static enum hg_err put(struct visit *visit, const struct key *key, struct blob *blob, int64_t ttl_us)
+/* What is put: small bytes of the caller's, or a copy that can be counted. */
+struct put {
+	struct hg_bytes value;
+	struct blob *blob; /* NULL: small, and so far nobody waits for it */
+	int64_t ttl_us;
+};
+
+static void tell_waiters(struct visit *visit, const struct key *key, struct put *put, int64_t fresh_us)
 {
-	struct hg_cache *cache = visit->cache;
 	struct engine *engine = visit->lane->engine;
-	struct gate *gate = &visit->lane->gate;
-	struct memory_put put = {.value = blob_bytes(blob), .blob = blob};
-	struct shared shared = {blob, blob->len > 0 ? HG_VALUE : HG_EMPTY, 0};
+	struct shared shared = {put->blob, put->value.len > 0 ? HG_VALUE : HG_EMPTY, fresh_us};
+
+	if (shared.blob == NULL && put->value.len > 0 && engine_waiters(engine, key) > 0) {
+		shared.blob = blob_create(visit->cache->allocator, put->value.len);
+		if (shared.blob == NULL) { /* each of them loads for itself */
+			engine_write_refused(engine, key, visit->now_us);
+			return;
+		}
+		memcpy(shared.blob->at, put->value.at, put->value.len);
+		put->blob = shared.blob;
+	}
+	engine_wrote(engine, key, &visit->lane->gate, NULL, &shared, visit->now_us);
+	visit_settle(visit);
+}
+
+static enum hg_err put(struct hg_cache *cache, const struct key *key, struct put *put)
+{
+	struct memory_put stored = {.value = put->value, .blob = put->blob};
 	const struct entry *entry;
+	struct visit visit;
+	int64_t fresh_us = 0;
 	bool flight;
 	enum hg_err err;
 
-	(void)engine_write(engine, key, gate, NULL, false, ttl_us, visit->now_us, &put.times, &flight);
-	put.flags = flight ? ENTRY_FLIGHT : 0;
-	err = memory_put(cache->memory, key, &put, visit->now_us, &entry);
+	begin(&visit, cache, key);
+	(void)engine_write(visit.lane->engine, key, &visit.lane->gate, NULL, false, put->ttl_us, visit.now_us,
+			   &stored.times, &flight);
+	stored.flags = flight ? ENTRY_FLIGHT : 0;
+	err = memory_put(cache->memory, key, &stored, visit.now_us, &entry);
 	if (err == HG_OK) {
-		shared.fresh_us = sat_max(sat_sub(put.times.fresh_until_us, visit->now_us), 0);
+		fresh_us = sat_max(sat_sub(stored.times.fresh_until_us, visit.now_us), 0);
 	} else {
 		entry = memory_find(cache->memory, key);
 		if (entry != NULL)
 			memory_remove(cache->memory, entry);
 	}
-	/* Those who wait get the value all the same: it is the newest. */
-	engine_wrote(engine, key, gate, NULL, &shared, visit->now_us);
-	end(visit);
+	/* Also where it could not be stored: it is the newest. */
+	tell_waiters(&visit, key, put, fresh_us);
+	end(&visit);
+	blob_unref(put->blob);
 	return err;
+}
+
+/* A large value is copied before the locks are taken. */
+static enum hg_err copy_large(struct hg_cache *cache, struct put *put)
+{
+	if (put->value.len > cache->config.value_bytes_max)
+		return HG_ERR_LIMIT;
+	if (put->value.len <= MEMORY_INLINE_MAX)
+		return HG_OK;
+	put->blob = blob_create(cache->allocator, put->value.len);
+	if (put->blob == NULL)
+		return HG_ERR_MEMORY;
+	memcpy(put->blob->at, put->value.at, put->value.len);
+	return HG_OK;
 }
 
 enum hg_err hg_cache_put(struct hg_cache *cache, struct hg_bytes key, struct hg_bytes value, int64_t ttl_us,
 			 struct hg_fault *out_fault)
 {
 	struct key full = memory_key(cache->memory, key, 0);
-	struct visit visit;
-	struct blob *blob;
+	struct put what = {value, NULL, ttl_us == 0 ? cache->config.policy.ttl_us : ttl_us};
 	enum hg_err err;
 
 	if (key.len > cache->config.key_bytes_max)
 		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "the key has more than key_bytes_max bytes");
 	if (ttl_us < 0)
 		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "ttl_us is negative");
-	blob = value.len <= cache->config.value_bytes_max ? blob_create(cache->allocator, value.len) : NULL;
-	if (blob == NULL) {
+	err = copy_large(cache, &what);
+	if (err == HG_OK)
+		err = put(cache, &full, &what);
+	else
 		(void)hg_cache_invalidate(cache, key);
-		if (value.len > cache->config.value_bytes_max)
-			return fault_set(out_fault, HG_ERR_LIMIT, 0, "the value has more than value_bytes_max bytes");
-		return fault_set(out_fault, HG_ERR_MEMORY, 0, "there is no memory for the value");
-	}
-	if (value.len > 0)
-		memcpy(blob->at, value.at, value.len);
-	begin(&visit, cache, &full);
-	err = put(&visit, &full, blob, ttl_us == 0 ? cache->config.policy.ttl_us : ttl_us);
-	blob_unref(blob);
 	if (err == HG_ERR_LIMIT)
-		return fault_set(out_fault, err, 0, "the value does not fit into max_bytes");
+		return fault_set(out_fault, err, 0, "the value does not fit into value_bytes_max or max_bytes");
 	if (err != HG_OK)
 		return fault_set(out_fault, err, 0, "there is no memory for the value");
 	return HG_OK;
