@@ -31,22 +31,43 @@ static void count_release(const struct ask *ask, enum release_reason reason)
 	counters->released_bytes += reason == RELEASE_BYTES;
 }
 
-/* The first hold of the link ends with nil. What is parked behind it gets its turn by that. */
-void link_release_head(struct engine *engine, struct link *link, enum release_reason reason, int64_t now_us)
+/* Nil would say that the origin has no such row. */
+static bool nil_would_lie(const struct ask *ask)
+{
+	return ask->kind == ASK_READ && ask->gate->policy.leader == GATE_ORIGIN;
+}
+
+static void release(struct engine *engine, struct ask *ask, enum release_reason reason, int64_t now_us)
+{
+	count_release(ask, reason);
+	if (nil_would_lie(ask))
+		ask_error(engine, ask, HG_ERR_LIMIT,
+			  reason == RELEASE_HOL ? "other replies have waited long enough (hol_max)"
+						: "too much waits behind this reply (held_bytes_max)",
+			  0, now_us);
+	else
+		ask_answer(engine, ask, ANSWER_PASS, now_us);
+}
+
+/* The first hold of the link ends. What is parked behind it gets its turn by that. A load of an origin needs nobody's
+ * reply to end, so it is left to do so where a blocked leader is the reason. Returns whether anything was released. */
+bool link_release_head(struct engine *engine, struct link *link, enum release_reason reason, int64_t now_us)
 {
 	struct turn *turn;
+	bool any = false;
 
 	if (list_empty(&link->turns))
-		return;
+		return false;
 	turn = LIST_ENTRY(link->turns.next, struct turn, in_link);
 	for (uint32_t i = 0; i < turn->asks_len; i++) {
 		struct ask *ask = &turn->asks[i];
 
-		if (ask->state != ASK_WAITING)
+		if (ask->state != ASK_WAITING || (reason == RELEASE_BLOCKED && nil_would_lie(ask)))
 			continue;
-		count_release(ask, reason);
-		ask_answer(engine, ask, ANSWER_PASS, now_us);
+		release(engine, ask, reason, now_us);
+		any = true;
 	}
+	return any;
 }
 
 static bool first_held(const struct link *link)
@@ -59,10 +80,8 @@ static bool release_link(struct engine *engine, struct link *link, int64_t now_u
 {
 	bool any = false;
 
-	while (first_held(link)) {
-		link_release_head(engine, link, RELEASE_BLOCKED, now_us);
+	while (first_held(link) && link_release_head(engine, link, RELEASE_BLOCKED, now_us))
 		any = true;
-	}
 	return any;
 }
 
@@ -75,23 +94,32 @@ static bool release_peer(struct engine *engine, struct peer *peer, int64_t now_u
 	return any;
 }
 
-static void exempt_link(struct engine *engine, struct link *link, const struct gate *gate, int64_t now_us)
+/* Said once for as long as it lasts. */
+static void exempt_link(struct engine *engine, const struct flight *flight, int64_t now_us)
 {
-	struct mark *mark = mark_get(engine, &link->marks, gate);
-
-	if (mark != NULL)
-		mark->exempt_until_us = sat_add(now_us, LINK_EXEMPT_US);
-}
-
-static void exempt_peer(struct engine *engine, struct peer *peer, const struct gate *gate, int64_t now_us)
-{
-	struct mark *mark = mark_get(engine, &peer->marks, gate);
+	struct link *link = flight->leader;
+	struct mark *mark = mark_get(engine, &link->marks, flight->gate);
 
 	if (mark == NULL)
+		return;
+	if (mark->exempt_until_us <= now_us)
+		engine_remark(engine, REMARK_BLOCKED_LINK, flight->gate, &flight->record->key, link->peer,
+			      now_us - flight->start_us, LINK_EXEMPT_US);
+	mark->exempt_until_us = sat_add(now_us, LINK_EXEMPT_US);
+}
+
+static void exempt_peer(struct engine *engine, const struct flight *flight, int64_t now_us)
+{
+	struct peer *peer = flight->leader->peer;
+	struct mark *mark = mark_get(engine, &peer->marks, flight->gate);
+
+	if (mark == NULL || mark->exempt_until_us > now_us)
 		return;
 	mark->exempt_span_us =
 		mark->exempt_span_us == 0 ? PEER_EXEMPT_US : sat_min(sat_mul(mark->exempt_span_us, 2), SPAN_MAX_US);
 	mark->exempt_until_us = sat_add(now_us, mark->exempt_span_us);
+	engine_remark(engine, REMARK_BLOCKED_PEER, flight->gate, &flight->record->key, peer, now_us - flight->start_us,
+		      mark->exempt_span_us);
 }
 
 /* True where something was released. The exemption comes first: what is looked up again then finds it. */
@@ -99,24 +127,13 @@ static bool check(struct engine *engine, struct flight *flight, int64_t now_us)
 {
 	struct link *link = flight->leader;
 	struct peer *peer = link->peer;
-	bool fresh_exemption = !link_exempt(link, flight->gate, now_us);
 
 	if (link_blocked(link) && !proved(&link->marks, flight->gate)) {
-		if (fresh_exemption)
-			engine_remark(engine, REMARK_BLOCKED_LINK, flight->gate, &flight->record->key, peer,
-				      now_us - flight->start_us, LINK_EXEMPT_US);
-		exempt_link(engine, link, flight->gate, now_us);
+		exempt_link(engine, flight, now_us);
 		return release_link(engine, link, now_us);
 	}
 	if (peer_blocked(peer) && !proved(&peer->marks, flight->gate)) {
-		if (fresh_exemption) {
-			exempt_peer(engine, peer, flight->gate, now_us);
-			engine_remark(engine, REMARK_BLOCKED_PEER, flight->gate, &flight->record->key, peer,
-				      now_us - flight->start_us,
-				      mark_find(&peer->marks, flight->gate) != NULL
-					      ? mark_find(&peer->marks, flight->gate)->exempt_span_us
-					      : 0);
-		}
+		exempt_peer(engine, flight, now_us);
 		return release_peer(engine, peer, now_us);
 	}
 	return false;

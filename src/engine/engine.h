@@ -70,7 +70,6 @@ struct link {
 	struct list_node nils;   /* struct nil: keys for which it has been given nil */
 	_Atomic uint32_t nils_len; /* read without the engine's lock by the hit path: see engine_asked() */
 	struct heap_node hol;      /* hol_max of a ready reply behind a hold */
-	int64_t behind_since_us;   /* since when a ready reply waits behind a hold; HG_NEVER: none does */
 	bool multiplexed;          /* a command has arrived while an earlier reply was outstanding */
 	bool counted;              /* among its peer's connections: not in SUBSCRIBE or MONITOR */
 	bool held;                 /* has turns, and counted as held in its peer */
@@ -83,7 +82,7 @@ enum hg_err link_rename(struct engine *engine, struct link *link, struct hg_byte
 void link_set_counted(struct engine *engine, struct link *link, bool counted, int64_t now_us);
 /* A command has arrived while an earlier reply was outstanding. */
 void link_multiplexed(struct engine *engine, struct link *link, int64_t now_us);
-/* A ready reply was queued behind a hold. */
+/* A ready reply was queued behind the last turn; to be told once for each turn. */
 void link_behind(struct engine *engine, struct link *link, int64_t now_us);
 /* Too many bytes wait behind the first hold: it ends with nil. */
 void link_release(struct engine *engine, struct link *link, int64_t now_us);
@@ -178,6 +177,7 @@ struct turn {
 	enum turn_state state;
 	uint32_t waiting; /* members in flights */
 	uint32_t parked;  /* members to be looked up again */
+	int64_t behind_since_us; /* since when a ready reply waits behind this turn and the next; HG_NEVER: none does */
 	struct list_node in_link;
 	struct list_node out;
 };

@@ -35,14 +35,20 @@ struct flight *flight_create(struct engine *engine, struct record *record, int64
 	return flight;
 }
 
+/* A client's lease begins when its nil is written, at the latest `lease` after the grant. */
+static int64_t latest_start(const struct flight *flight)
+{
+	return flight->sent ? flight->start_us : sat_add(flight->granted_us, flight->gate->policy.lease_us);
+}
+
 void flight_schedule(struct engine *engine, struct flight *flight)
 {
 	int64_t due = HG_NEVER;
 
 	if (flight->holder != HOLDER_NONE) {
 		due = flight->end_us;
-		if (flight->holder == HOLDER_LINK && flight->leader != NULL && !flight->overdue && flight->sent)
-			due = sat_min(due, sat_add(flight->start_us, gate_blocked_after_us(flight->gate)));
+		if (flight->holder == HOLDER_LINK && flight->leader != NULL && !flight->overdue)
+			due = sat_min(due, sat_add(latest_start(flight), gate_blocked_after_us(flight->gate)));
 	} else {
 		due = flight->handover_us;
 	}
@@ -76,11 +82,8 @@ void flight_grant(struct engine *engine, struct flight *flight, enum holder hold
 	flight->span_us = lease_span(flight, holder);
 	flight->granted_us = now_us;
 	flight->start_us = now_us;
-	/* A client's lease begins when the nil is written, at the latest `lease` after the grant. */
 	flight->sent = holder != HOLDER_LINK;
-	flight->end_us = sat_add(now_us, flight->span_us);
-	if (!flight->sent)
-		flight->end_us = sat_add(flight->end_us, flight->gate->policy.lease_us);
+	flight->end_us = sat_add(latest_start(flight), flight->span_us);
 	flight->leader_closed_us = HG_NEVER;
 	flight->cut_short = false;
 	flight->handover_us = HG_NEVER;
@@ -185,7 +188,7 @@ static void remember_lapse(struct engine *engine, struct flight *flight, int64_t
 	const struct gate_policy *policy = &flight->gate->policy;
 
 	flight->gate->counters.lapsed++;
-	record_past(record, flight->leader_link, flight->start_us);
+	record_past(record, flight);
 	record->lapses++;
 	record->lapsed_total_us = sat_add(record->lapsed_total_us, flight->span_us);
 	if (flight->holder == HOLDER_LINK) /* the lease of a token is not learnt */
@@ -204,7 +207,7 @@ static void ended_by_close(struct engine *engine, struct flight *flight, int64_t
 
 	if (flight->sent) {
 		record->closes++;
-		record_past(record, flight->leader_link, flight->start_us);
+		record_past(record, flight);
 		record->remember_until_us = sat_max(record->remember_until_us, sat_add(now_us, REMEMBER_US));
 	}
 	flight_unlease(engine, flight);

@@ -17,6 +17,7 @@
 #define REMEMBER_US (60 * SECOND_US)  /* how long a lapse is remembered after its lease */
 #define CUT_UNMEASURED_US SECOND_US
 #define PAST_LEASES 4u
+#define GAVE_UP_FLIGHTS 3u
 #define NILS_MAX 64u
 #define PEERS_MAX 20000u
 #define REMARKS_MAX 32u
@@ -38,9 +39,12 @@ struct peer {
 	struct list_node overdue; /* struct flight: led by its links, past blocked_after */
 	struct list_node marks;
 	struct heap_node forget;
-	int64_t gave_up_age_us;
-	uint64_t gave_up_flight; /* serial of the flight counted last */
-	uint32_t gave_up_times;
+	struct {
+		uint64_t flight; /* its serial */
+		int64_t at_us;
+	} gave_up[GAVE_UP_FLIGHTS]; /* holds that were closed at nearly the same age, each in another flight */
+	uint32_t gave_up_len;
+	int64_t gave_up_age_us; /* of the first */
 	int64_t limit_us, limit_until_us;
 	unsigned char bytes[];
 };
@@ -77,7 +81,7 @@ struct record {
 	int64_t lapsed_total_us;
 	int64_t first_lease_us; /* start of the first lease since the last fill; HG_NEVER: none */
 	struct {
-		uint64_t link;
+		uint64_t link, peer;
 		int64_t start_us;
 	} past[PAST_LEASES]; /* leases that ended without a fill; [0] the first */
 	uint32_t past_len;
@@ -153,8 +157,9 @@ void record_settle(struct engine *engine, struct record *record,
 		   int64_t now_us); /* frees it where nothing is to remember */
 void record_free(struct engine *engine, struct record *record);
 void record_filled(struct engine *engine, struct record *record); /* forgets lapses, failures, unfilledness */
-void record_past(struct record *record, uint64_t link, int64_t start_us);
-int64_t record_past_start(const struct record *record, uint64_t link); /* HG_NEVER: none */
+void record_past(struct record *record, const struct flight *flight);
+/* Of a lease that ended without a fill, of this link or its peer; HG_NEVER: none. */
+int64_t record_past_start(const struct record *record, const struct link *link);
 void nil_given(struct engine *engine, struct record *record, struct link *link);
 struct nil *nil_find(const struct record *record, const struct link *link);
 void nil_asked(struct engine *engine, struct record *record, const struct link *link);
@@ -197,7 +202,9 @@ void turn_drop(struct engine *engine, struct turn *turn, int64_t now_us); /* its
 struct mark *mark_find(const struct list_node *marks, const struct gate *gate);
 struct mark *mark_get(struct engine *engine, struct list_node *marks, const struct gate *gate);
 bool link_exempt(const struct link *link, const struct gate *gate, int64_t now_us);
+/* A hold has begun or ended. */
 void link_update_held(struct engine *engine, struct link *link, int64_t now_us);
+void link_arm_hol(struct engine *engine, struct link *link, int64_t now_us);
 void link_hol_due(struct engine *engine, struct link *link, int64_t now_us);
 int64_t link_wait_us(const struct link *link, const struct gate *gate, int64_t now_us);
 void peer_settle(struct engine *engine, struct peer *peer, int64_t now_us);
@@ -209,7 +216,7 @@ void blocked_check_peer(struct engine *engine, struct peer *peer, int64_t now_us
 void blocked_prove(struct engine *engine, struct flight *flight, const struct link *filler);
 void blocked_lapsed(struct engine *engine, struct flight *flight, int64_t now_us);
 enum release_reason { RELEASE_BLOCKED, RELEASE_HOL, RELEASE_BYTES };
-void link_release_head(struct engine *engine, struct link *link, enum release_reason reason, int64_t now_us);
+bool link_release_head(struct engine *engine, struct link *link, enum release_reason reason, int64_t now_us);
 
 /* engine.c */
 void engine_remark(struct engine *engine, enum remark_kind kind, const struct gate *gate, const struct key *key,

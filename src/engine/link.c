@@ -125,7 +125,7 @@ void peer_settle(struct engine *engine, struct peer *peer, int64_t now_us)
 		until = sat_max(until,
 				sat_add(mark->exempt_until_us, mark->exempt_until_us > 0 ? mark->exempt_span_us : 0));
 	}
-	if (peer->gave_up_times > 0)
+	if (peer->gave_up_len > 0)
 		until = sat_max(until, sat_add(now_us, REMEMBER_US));
 	if (until <= now_us || engine->peers.count > PEERS_MAX)
 		peer_free(engine, peer);
@@ -164,7 +164,6 @@ enum hg_err link_open(struct engine *engine, struct link *link, struct hg_bytes 
 	memset(link, 0, sizeof(*link));
 	link->id = ++engine->serials;
 	link->counted = true;
-	link->behind_since_us = HG_NEVER;
 	list_init(&link->turns);
 	list_init(&link->leases);
 	list_init(&link->marks);
@@ -221,11 +220,9 @@ void link_update_held(struct engine *engine, struct link *link, int64_t now_us)
 {
 	bool held = !list_empty(&link->turns);
 
-	if (held == link->held)
-		return;
-	link->held = held;
-	if (link->counted)
+	if (held != link->held && link->counted)
 		link->peer->counted_held += held ? 1u : -1u;
+	link->held = held;
 	if (held)
 		blocked_check_peer(engine, link->peer, now_us);
 }
@@ -260,55 +257,98 @@ static struct turn *first_turn(const struct link *link)
 	return list_empty(&link->turns) ? NULL : LIST_ENTRY(link->turns.next, struct turn, in_link);
 }
 
-void link_behind(struct engine *engine, struct link *link, int64_t now_us)
+/* Since when the first hold has kept a ready reply back; HG_NEVER: it keeps none. */
+static int64_t behind_since(const struct link *link)
+{
+	int64_t since = HG_NEVER;
+
+	LIST_EACH (node, &link->turns)
+		since = sat_min(since, LIST_ENTRY(node, struct turn, in_link)->behind_since_us);
+	return since;
+}
+
+void link_arm_hol(struct engine *engine, struct link *link, int64_t now_us)
 {
 	const struct turn *turn = first_turn(link);
 	int64_t most = HG_NEVER;
 
-	if (turn == NULL)
-		return;
-	link->behind_since_us = sat_min(link->behind_since_us, now_us);
-	for (uint32_t i = 0; i < turn->asks_len; i++) {
+	for (uint32_t i = 0; turn != NULL && i < turn->asks_len; i++) {
 		if (turn->asks[i].state == ASK_WAITING)
 			most = sat_min(most, turn->asks[i].gate->policy.hol_max_us);
 	}
 	if (most != HG_NEVER)
-		heap_set(&engine->links, &link->hol, sat_max(sat_add(link->behind_since_us, most), now_us));
+		most = sat_add(behind_since(link), most);
+	if (most != HG_NEVER)
+		heap_set(&engine->links, &link->hol, sat_max(most, now_us));
+	else
+		heap_remove(&engine->links, &link->hol);
+}
+
+void link_behind(struct engine *engine, struct link *link, int64_t now_us)
+{
+	struct turn *last;
+
+	if (list_empty(&link->turns))
+		return;
+	last = LIST_ENTRY(link->turns.prev, struct turn, in_link);
+	last->behind_since_us = sat_min(last->behind_since_us, now_us);
+	link_arm_hol(engine, link, now_us);
 }
 
 void link_hol_due(struct engine *engine, struct link *link, int64_t now_us)
 {
 	heap_remove(&engine->links, &link->hol);
-	link_release_head(engine, link, RELEASE_HOL, now_us);
+	(void)link_release_head(engine, link, RELEASE_HOL, now_us);
 }
 
 void link_release(struct engine *engine, struct link *link, int64_t now_us)
 {
 	engine->calls++;
-	link_release_head(engine, link, RELEASE_BYTES, now_us);
+	(void)link_release_head(engine, link, RELEASE_BYTES, now_us);
 }
 
 /* ---- close ---------------------------------------------------------------------------------------------------- */
 
-/* The third close of a peer at nearly the same age of a hold, in flights whose leaders lived, shows its time-out. */
+/* The third close of a peer at nearly the same age of a hold, in as many flights, shows its time-out. A leader that
+ * closes with them does not: that is a program that ends. */
 static void learn_limit(struct engine *engine, struct peer *peer, const struct ask *ask, int64_t now_us)
 {
 	const struct flight *flight = ask->flight;
 	int64_t age = sat_sub(now_us, ask->arrived_us);
 	int64_t apart = age > peer->gave_up_age_us ? age - peer->gave_up_age_us : peer->gave_up_age_us - age;
 
-	if (flight->leader_closed_us != HG_NEVER || flight->serial == peer->gave_up_flight)
+	if (flight->leader_closed_us != HG_NEVER && sat_sub(now_us, flight->leader_closed_us) <= HANDOVER_DELAY_US)
 		return;
-	if (peer->gave_up_times == 0 || apart > peer->gave_up_age_us / 10)
-		peer->gave_up_times = 0;
-	peer->gave_up_age_us = age;
-	peer->gave_up_flight = flight->serial;
-	if (++peer->gave_up_times < 3)
+	for (uint32_t i = 0; i < peer->gave_up_len; i++) {
+		if (peer->gave_up[i].flight == flight->serial)
+			return;
+	}
+	if (peer->gave_up_len == GAVE_UP_FLIGHTS || apart > peer->gave_up_age_us / 10)
+		peer->gave_up_len = 0;
+	if (peer->gave_up_len == 0)
+		peer->gave_up_age_us = age;
+	peer->gave_up[peer->gave_up_len].flight = flight->serial;
+	peer->gave_up[peer->gave_up_len++].at_us = now_us;
+	if (peer->gave_up_len < GAVE_UP_FLIGHTS)
 		return;
-	peer->gave_up_times = 0;
-	peer->limit_us = age;
+	peer->limit_us = peer->gave_up_age_us;
 	peer->limit_until_us = sat_add(now_us, PEER_LIMIT_US);
-	engine_remark(engine, REMARK_GAVE_UP, ask->gate, &ask->key, peer, age, sat_scale(age, 800));
+	engine_remark(engine, REMARK_GAVE_UP, ask->gate, &ask->key, peer, peer->limit_us,
+		      sat_scale(peer->limit_us, 800));
+}
+
+/* The leader of `flight` closes too: who has just closed was no proof, and a limit that rests on it is none. */
+static void unlearn_limit(struct peer *peer, const struct flight *flight, int64_t now_us)
+{
+	for (uint32_t i = 0; i < peer->gave_up_len; i++) {
+		if (peer->gave_up[i].flight != flight->serial ||
+		    sat_sub(now_us, peer->gave_up[i].at_us) > HANDOVER_DELAY_US)
+			continue;
+		if (peer->gave_up_len == GAVE_UP_FLIGHTS)
+			peer->limit_until_us = 0;
+		peer->gave_up[i] = peer->gave_up[--peer->gave_up_len];
+		return;
+	}
 }
 
 static void close_turns(struct engine *engine, struct link *link, int64_t now_us)
@@ -339,8 +379,7 @@ void link_close(struct engine *engine, struct link *link, int64_t now_us)
 	LIST_EACH_SAFE (node, after, &link->leases) {
 		struct flight *flight = LIST_ENTRY(node, struct flight, in_link);
 
-		if (flight->serial == peer->gave_up_flight && peer->gave_up_times > 0)
-			peer->gave_up_times--; /* its leader closed with the others: not a time-out of theirs */
+		unlearn_limit(peer, flight, now_us);
 		flight_leader_closed(engine, flight, now_us);
 	}
 	while (!list_empty(&link->nils)) {

@@ -100,22 +100,27 @@ void record_filled(struct engine *engine, struct record *record)
 	history_add(&engine->history, record->key.hash);
 }
 
-void record_past(struct record *record, uint64_t link, int64_t start_us)
+void record_past(struct record *record, const struct flight *flight)
 {
 	/* The first stays (a fill from nobody known is most likely its); the newest take turns behind it. */
 	uint32_t place = record->past_len < PAST_LEASES ? record->past_len++ : PAST_LEASES - 1;
 
-	record->past[place].link = link;
-	record->past[place].start_us = start_us;
+	record->past[place].link = flight->leader_link;
+	record->past[place].peer = flight->leader_peer;
+	record->past[place].start_us = flight->start_us;
 }
 
-int64_t record_past_start(const struct record *record, uint64_t link)
+int64_t record_past_start(const struct record *record, const struct link *link)
 {
-	for (uint32_t i = 0; i < record->past_len; i++) {
-		if (record->past[i].link == link && link != 0)
+	for (uint32_t i = 0; link != NULL && i < record->past_len; i++) {
+		if (record->past[i].link == link->id)
 			return record->past[i].start_us;
 	}
-	return record->past_len > 0 ? record->past[0].start_us : HG_NEVER;
+	for (uint32_t i = 0; link != NULL && i < record->past_len; i++) {
+		if (record->past[i].peer == link->peer->serial)
+			return record->past[i].start_us;
+	}
+	return HG_NEVER;
 }
 
 struct nil *nil_find(const struct record *record, const struct link *link)

@@ -300,6 +300,7 @@ static void begin_turn(struct turn *turn)
 	}
 	turn->waiting = 0;
 	turn->parked = 0;
+	turn->behind_since_us = HG_NEVER;
 	list_init(&turn->in_link);
 	list_init(&turn->out);
 }
@@ -443,11 +444,11 @@ enum turn_state engine_turn(struct engine *engine, struct turn *turn, const stru
 	state = turn->waiting > 0 ? TURN_HELD : TURN_PARKED;
 	assert(state == TURN_HELD || behind);
 	turn->state = state;
-	if (!list_linked(&turn->in_link)) {
+	if (!list_linked(&turn->in_link))
 		list_push_back(&link->turns, &turn->in_link);
-		/* May find that this hold blocks a leader and end it again: then that is an effect like any other. */
-		link_update_held(engine, link, now_us);
-	}
+	link_arm_hol(engine, link, now_us);
+	/* May find that this hold blocks a leader and end it again: then that is an effect like any other. */
+	link_update_held(engine, link, now_us);
 	return state;
 }
 

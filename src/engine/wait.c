@@ -129,24 +129,33 @@ static void wake_first(struct engine *engine, struct link *link, int64_t now_us)
 		turn->state = TURN_DUE;
 		list_push_back(&engine->turns_out, &turn->out);
 	}
-	if (link->behind_since_us != HG_NEVER)
-		link_behind(engine, link, now_us);
+	link_arm_hol(engine, link, now_us);
+}
+
+/* Its reply is ready, and what was ready behind it: the turn before keeps them back now. */
+static void leave_behind(struct engine *engine, struct turn *turn, struct turn *before, int64_t now_us)
+{
+	int64_t since = sat_min(turn->behind_since_us, now_us);
+
+	before->behind_since_us = sat_min(before->behind_since_us, since);
+	link_arm_hol(engine, turn->link, now_us);
 }
 
 void turn_leave(struct engine *engine, struct turn *turn, int64_t now_us)
 {
 	struct link *link = turn->link;
-	bool first = link->turns.next == &turn->in_link;
+	struct list_node *before = turn->in_link.prev;
 
 	if (!list_linked(&turn->in_link))
 		return;
 	list_remove(&turn->in_link);
 	if (list_empty(&link->turns)) {
-		link->behind_since_us = HG_NEVER;
 		heap_remove(&engine->links, &link->hol);
 		link_update_held(engine, link, now_us);
-	} else if (first) {
+	} else if (before == &link->turns) {
 		wake_first(engine, link, now_us);
+	} else {
+		leave_behind(engine, turn, LIST_ENTRY(before, struct turn, in_link), now_us);
 	}
 }
 

@@ -83,6 +83,7 @@ struct hold_turn {
 	uint8_t db;
 	struct output reply, behind;
 	uint64_t behind_counted;
+	bool behind_told; /* the engine knows that a ready reply waits behind it */
 	struct ask asks[]; /* then the keys' bytes */
 };
 
@@ -93,7 +94,6 @@ struct hold_conn {
 	uint64_t queued_bytes;
 	bool multiplexed;
 	bool unsent; /* a nil that leads is in the output */
-	bool behind_told;
 };
 
 struct hold_loop {

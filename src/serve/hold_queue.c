@@ -67,8 +67,6 @@ void hold_turn_ready(struct hold_turn *turn)
 		list_remove(&first->in_queue);
 		hold_turn_free(first);
 	}
-	if (list_empty(&hold->queue))
-		hold->behind_told = false;
 	conn_flush_later(conn);
 }
 
@@ -77,17 +75,19 @@ void hold_appended(struct conn *conn, int64_t now_us)
 	struct hold_conn *hold = conn->hold;
 	struct hold *shared = conn->loop->server->hold;
 	struct hold_turn *last = last_of(hold);
-	bool over;
+	bool over, tell;
 
 	if (last == NULL)
 		return;
 	recount(hold, last);
 	over = hold->queued_bytes > hold_gates(conn->loop->server)->held_bytes_max;
-	if (!over && (hold->behind_told || hold->queued_bytes == 0))
+	tell = !last->behind_told && output_bytes(&last->behind) > 0;
+	if (!over && !tell)
 		return;
-	hold->behind_told = true;
+	last->behind_told |= tell;
 	hold_enter(shared);
-	link_behind(shared->engine, &hold->link, now_us);
+	if (tell)
+		link_behind(shared->engine, &hold->link, now_us);
 	if (over)
 		link_release(shared->engine, &hold->link, now_us);
 	hold_leave(shared);
