@@ -32,7 +32,7 @@ build: ## build the program at build/herdgate, and the library
 	ninja -C build
 	@ln -sf src/cli/herdgate build/herdgate
 install: build ## install program, library, header and manual under DESTDIR= and PREFIX= (/usr/local)
-	meson configure build --prefix=$(abspath $(PREFIX))
+	meson configure build --prefix=$(abspath $(PREFIX)) --libdir=lib
 	DESTDIR=$(DESTDIR) meson install -C build
 tidy: build ## rings, purity, header, exports, lengths, words, format
 	tool/install-deps.sh check
