@@ -199,7 +199,7 @@ struct hg_cache_config {
 	int64_t max_bytes;    /* of everything stored, at least 1 MiB; what was asked for least goes first [256 MiB] */
 	size_t key_bytes_max; /* 1 to 65,535 [65,535] */
 	size_t value_bytes_max;               /* a larger value is answered, not stored [64 MiB] */
-	uint32_t flights_max;                 /* keys loaded, waited for or backed off at once [100,000] */
+	uint32_t flights_max;                 /* keys loaded or backed off at once, over 16 parts [100,000] */
 	struct hg_executor executor;          /* {NULL}: threads of the cache's own */
 	uint32_t refresh_threads;             /* of the cache's own, begun when first needed; 1 to 64 [2] */
 	uint32_t refresh_queue_max;           /* refreshes that may wait for one [1,024] */
