@@ -93,7 +93,7 @@ int64_t gate_lease_us(const struct gate *gate)
 	const struct gate_policy *policy = &gate->policy;
 
 	if (gate->fills_len == 0)
-		return sat_min(policy->lease_first_us, sat_max(policy->lease_us, policy->lease_first_us));
+		return policy->lease_first_us;
 	return sat_clamp(sat_mul(3, gate_slowest_us(gate)), sat_min(LEASE_FLOOR_US, policy->lease_us),
 			 policy->lease_us);
 }
@@ -111,18 +111,26 @@ static void early_window(const struct gate_policy *policy, int64_t life_us, int6
 {
 	int64_t half = life_us / 2;
 
-	if (life_us == HG_NEVER)
+	if (life_us == HG_NEVER || life_us <= 0)
 		return;
 	if (policy->early == GATE_EARLY_WINDOW) {
 		times->early_us =
 			(uint32_t)sat_min(sat_mul(life_us / 1000, policy->early_window_ppm) / 1000, UINT32_MAX);
 	} else if (policy->early == GATE_EARLY_XFETCH && policy->beta > 0) {
-		double scale = policy->beta * (double)sat_clamp(cost_us, 0, UINT32_MAX);
+		double scale = cost_us > 0 ? policy->beta * (double)sat_min(cost_us, UINT32_MAX) : 0;
 
 		times->scale_us = scale < (double)UINT32_MAX ? (uint32_t)scale : UINT32_MAX;
 		if (times->scale_us > 0)
 			times->early_us = (uint32_t)fmin(fmin(XFETCH_REACH * scale, (double)half), (double)UINT32_MAX);
 	}
+}
+
+/* What ends some time is not stored for ever, however far that time is. */
+static int64_t instant_after(int64_t instant_us, int64_t span_us)
+{
+	if (instant_us == HG_NEVER || span_us == HG_NEVER)
+		return HG_NEVER;
+	return sat_min(sat_add(instant_us, span_us), HG_NEVER - 1);
 }
 
 void gate_times(const struct gate_policy *policy, int64_t ttl_us, int64_t cost_us, bool refresh, struct dice *dice,
@@ -136,10 +144,10 @@ void gate_times(const struct gate_policy *policy, int64_t ttl_us, int64_t cost_u
 		life = sat_max(life - (int64_t)dice_below(dice, most + 1), 1);
 	}
 	*out_times = (struct times){
-		.fresh_until_us = sat_add(now_us, life),
-		.dead_at_us = sat_add(sat_add(now_us, life), policy->grace_us),
+		.fresh_until_us = instant_after(now_us, life),
 		.cost_us = (uint32_t)sat_clamp(cost_us, 0, UINT32_MAX),
 	};
+	out_times->dead_at_us = instant_after(out_times->fresh_until_us, policy->grace_us);
 	if (refresh)
 		early_window(policy, life, cost_us, out_times);
 }
