@@ -19,6 +19,8 @@
 
 /* ---- its configuration ---------------------------------------------------------------------------------------- */
 
+/* One event loop: all questions are then answered in the order in which they came, so that the herd is a herd also on
+ * a machine that is busy with other things, and the first fill does not overtake a question. */
 static enum hg_err write_config(const struct folder *folder, const struct arguments *arguments,
 				struct hg_fault *out_fault)
 {
@@ -34,6 +36,7 @@ static enum hg_err write_config(const struct folder *folder, const struct argume
 		       arguments->acquire_timeout_ms);
 	(void)fprintf(file,
 		      "listen = \"127.0.0.1:0\"\n"
+		      "threads = 1\n"
 		      "drain = 0\n"
 		      "limits { clients = %u }\n"
 		      "origin \"catalogue\" {\n"

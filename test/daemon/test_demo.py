@@ -53,9 +53,10 @@ def is_running(pid):
 
 def test_two_thousand_at_once(folder):
     plain, client, origin = play(folder)
-    assert plain["ok"] == plain["queries"] and 40 <= plain["ok"] <= 150, plain
+    assert 40 <= plain["queries"] <= 150, plain
+    assert plain["queries"] <= plain["ok"] <= 1000, plain  # more only where somebody asked after the first fill
     assert plain["ok"] + plain["failed"] == plain["requests"] == 2000
-    assert 1900 <= plain["longest_queue"] <= 1990, plain
+    assert 1000 <= plain["longest_queue"] <= 1990, plain
     assert 1000 <= plain["total_ms"] <= patient(12170), plain
     for gated in client, origin:
         assert (gated["ok"], gated["failed"], gated["queries"]) == (2000, 0, 1), gated
@@ -71,13 +72,13 @@ def test_json_is_all_of_standard_output(folder):
     for entry in rounds:
         assert list(entry) == KEYS
         assert entry["requests"] == 60 == entry["ok"] + entry["failed"]
-    assert rounds[0]["queries"] == rounds[0]["ok"] and rounds[0]["longest_queue"] == 58
+    assert 1 < rounds[0]["queries"] <= rounds[0]["ok"] and 1 < rounds[0]["longest_queue"] <= 58
 
 
 def test_without_a_timeout_all_are_served_late(folder):
     plain, client, origin = play(folder, "--requests", "60", "--pool-max", "10", "--acquire-timeout", "0")
-    assert (plain["ok"], plain["failed"], plain["queries"]) == (60, 0, 60)
-    assert plain["total_ms"] >= 600  # six turns of a pool of ten
+    assert (plain["ok"], plain["failed"]) == (60, 0) and 10 < plain["queries"] <= 60
+    assert plain["total_ms"] >= 100 * (plain["queries"] // 10)  # turns of a pool of ten
     assert client["queries"] == origin["queries"] == 1
 
 
@@ -161,17 +162,16 @@ def test_a_low_soft_limit_is_raised(folder):
 
 
 def test_interrupted_at_any_moment_it_leaves_nothing(folder):
-    for number, name in ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM")):
-        for seconds in (0.02, 0.1, 0.4, 0.8, 1.2, 1.6):
-            demo = start_demo(folder, "--requests", "500")
-            eventually(lambda: os.listdir(folder) or demo.poll() is not None)
-            time.sleep(seconds)
-            daemons = children(demo.pid)
-            demo.send_signal(number)
-            out, err = demo.communicate(timeout=patient(10))
-            assert demo.returncode in (128 + number, 0), (name, seconds, demo.returncode, err)
-            assert demo.returncode == 0 or out == ""
-            assert os.listdir(folder) == [] and not any(map(is_running, daemons)), (name, seconds)
+    for i, seconds in enumerate((0.02, 0.1, 0.4, 0.8, 1.2, 1.6)):
+        number = (signal.SIGINT, signal.SIGTERM)[i % 2]
+        demo = start_demo(folder, "--requests", "500")
+        eventually(lambda: os.listdir(folder) or demo.poll() is not None)
+        time.sleep(seconds)
+        daemons = children(demo.pid)
+        demo.send_signal(number)
+        out, err = demo.communicate(timeout=patient(10))
+        assert demo.returncode == 128 + number and out == "", (seconds, demo.returncode, out, err)
+        assert os.listdir(folder) == [] and not any(map(is_running, daemons)), seconds
 
 
 def test_the_daemon_dies_with_it(folder):
