@@ -71,6 +71,8 @@ static void on_done(struct origin_load *origin_load)
 	struct hold_load *load = LIST_ENTRY(origin_load, struct hold_load, load);
 	struct server *server = load->server;
 	struct hold *hold = server->hold;
+	struct blob *value = origin_load->value;
+	uint64_t mask = memory_mask(&load->key);
 	struct fill fill;
 	char text[256];
 	bool taken;
@@ -78,7 +80,7 @@ static void on_done(struct origin_load *origin_load)
 	fill_of(load, &fill, text, sizeof(text));
 	if (fill.kind == FILL_FAIL)
 		server_log(LOG_WARN, "load_failed", "gate=\"%s\" cause=\"%s\"", load->gate->gate->name, text);
-	memory_lock(server->memory, memory_mask(&load->key));
+	memory_lock(server->memory, mask);
 	hold_enter(hold);
 	taken = engine_fill(hold->engine, &load->key, load->token, &fill, server_now_us());
 	load->gate->gate->counters.fenced += !taken && (fill.kind == FILL_VALUE || fill.kind == FILL_ABSENT);
@@ -86,9 +88,9 @@ static void on_done(struct origin_load *origin_load)
 		store_value(load, &fill);
 	list_push_back(&hold->ended, &load->node);
 	post_loads(hold);
-	hold_leave(hold);
-	memory_unlock(server->memory, memory_mask(&load->key));
-	blob_unref(origin_load->value);
+	hold_leave(hold); /* from here on loop 0 may free the load */
+	memory_unlock(server->memory, mask);
+	blob_unref(value);
 }
 
 /* A connection was acquired: has somebody else filled the key meanwhile? */
