@@ -42,8 +42,9 @@ static enum hg_err play_rounds(const struct round_place *place, struct figures *
 	for (int kind = 0; kind < ROUNDS; kind++) {
 		enum hg_err err = round_play(place, (enum round_kind)kind, &out_rounds[kind], out_fault);
 
-		if (err == HG_OK && place->daemon->ended)
-			err = stage_fault(out_fault, HG_ERR_IO, "the daemon ended: %.200s", place->daemon->words);
+		(void)uv_run(&place->stage->loop, UV_RUN_NOWAIT); /* reads the daemon's log */
+		if (place->daemon->ended)
+			return stage_fault(out_fault, HG_ERR_IO, "the daemon ended: %.200s", place->daemon->words);
 		if (err != HG_OK)
 			return err;
 	}

@@ -189,7 +189,7 @@ def test_a_daemon_that_is_killed_is_told(folder):
         time.sleep(seconds)
         os.kill(daemons[0], signal.SIGKILL)
         out, err = demo.communicate(timeout=patient(20))
-        assert demo.returncode == 1 and out == "" and err.startswith("herdgate demo: "), (seconds, out, err)
+        assert demo.returncode == 1 and out == "" and err.startswith("herdgate demo: the daemon"), (seconds, out, err)
         assert os.listdir(folder) == []
 
 
