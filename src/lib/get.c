@@ -176,15 +176,15 @@ __attribute__((noinline)) static enum hg_err otherwise(struct hg_cache *cache, s
 enum hg_err hg_cache_get(struct hg_cache *cache, struct hg_bytes key, const struct hg_ask *ask,
 			 struct hg_answer *answer, struct hg_fault *out_fault)
 {
-	struct seat *seat;
-	struct key full;
+	/* Initialised, not assigned: a copy of the struct would stall the processor until its parts are in the cache,
+	 * and with it the fetches of the next hit. */
+	struct key full = memory_key(cache->memory, key, 0);
+	struct seat *seat = seat_of(cache);
 
 	if (key.len > cache->config.key_bytes_max)
 		return fault_set(out_fault, HG_ERR_ARGUMENT, 0, "the key has more than key_bytes_max bytes");
-	seat = seat_of(cache);
 	if (seat == NULL)
 		return fault_set(out_fault, HG_ERR_MEMORY, 0, "there is no memory to let this thread in");
-	full = memory_key(cache->memory, key, 0);
 	if (!hit(cache, seat, &full, answer))
 		return otherwise(cache, seat, &full, ask, answer, out_fault);
 	seat_count(is_probe(cache, ask) ? &seat->probes : &seat->fresh);
