@@ -4,7 +4,7 @@ from scenarios import Client, play
 
 SHORT = ["cold_herd", "expiries_without_grace", "expiries_with_grace"]
 
-play(globals(), Client("phpredis", askers=20, every_ms=60), always=SHORT + ["leader_killed"])
+play(globals(), Client("phpredis", askers=20, every_ms=60, closes=1), always=SHORT + ["leader_killed"])
 # The leader's connection is closed behind its nil. The first flight, of which no length is known, is handed over once;
 # from then on a leader that hangs up is waited for as long as a fill usually takes.
 play(globals(), Client("connect_per_command", askers=20, every_ms=60, cold_loads=2), always=SHORT,
