@@ -52,11 +52,11 @@ def within(seconds, low, high):
 def test_a_lease_is_three_times_the_slowest_recent_fill_within_its_bounds(daemon):
     assert lease_ms(daemon) == 700
     lead(daemon, "k:1")
-    assert 600 < explain(daemon, "k:1")["lease_left_ms"] <= 700
+    eventually(lambda: 600 < explain(daemon, "k:1")["lease_left_ms"] <= 700)
     fill_after(daemon, "k:2", 0.02)
     assert lease_ms(daemon) == 1000, "never under a second once it is measured"
     lead(daemon, "k:3")
-    assert 900 < explain(daemon, "k:3")["lease_left_ms"] <= 1000
+    eventually(lambda: 900 < explain(daemon, "k:3")["lease_left_ms"] <= 1000)
     fill_after(daemon, "k:4", 0.5)
     assert 1500 <= lease_ms(daemon) <= patient(1600)
     fill_after(daemon, "k:5", 0.75)
