@@ -9,6 +9,10 @@ starts more of them: start(config=None, arguments=())), `redis` (a redis-server)
 files run side by side at most, the tests of one file one after the other. Prints a line for each test, then the reasons
 of skips and failures, then one line `N passed, N failed`, and exits 0 only if none failed. With --seconds the order is
 drawn anew each time, so that runs that end early look at different tests; what was not begun is told and not counted.
+
+Scenes with real clients and real time can be late on a busy machine. So what has failed beside others is put to one more
+run, alone; it passes if it passes then, and the first failure is told all the same. A server that ended badly (a crash,
+a sanitizer's report) has no second run.
 """
 
 import argparse
@@ -34,8 +38,8 @@ PRINTING = threading.Lock()
 class Outcome:
     """What came of one test: `verdict` is ok, skip or FAILED; `text` says why."""
 
-    def __init__(self, name, verdict, seconds, text=""):
-        self.name, self.verdict, self.seconds, self.text = name, verdict, seconds, text
+    def __init__(self, name, verdict, seconds, text="", crashed=False):
+        self.name, self.verdict, self.seconds, self.text, self.crashed = name, verdict, seconds, text, crashed
 
 
 class Bench:
@@ -91,7 +95,7 @@ class Bench:
 def run_test(name, function):
     begin = time.monotonic()
     bench = Bench(function)
-    verdict, text = "ok", ""
+    verdict, text, crashed = "ok", "", False
     try:
         bench.run()
     except gear.Skip as reason:
@@ -102,8 +106,8 @@ def run_test(name, function):
     try:
         bench.clear()
     except Exception as fault:
-        verdict, text = "FAILED", text + f"{fault}\n"
-    return Outcome(name, verdict, time.monotonic() - begin, text)
+        verdict, text, crashed = "FAILED", text + f"{fault}\n", True
+    return Outcome(name, verdict, time.monotonic() - begin, text, crashed)
 
 
 def load_file(path):
@@ -143,6 +147,18 @@ def run_tests(tests, end, outcomes):
         with PRINTING:
             outcomes.append(outcome)
             print(f"{outcome.verdict:6} {outcome.name} ({outcome.seconds:.1f} s)", flush=True)
+
+
+def run_again(outcomes, functions):
+    """One more run, alone, of what failed beside others."""
+    for place, first in enumerate(outcomes):
+        if first.verdict != "FAILED" or first.crashed:
+            continue
+        second = run_test(first.name, functions[first.name])
+        print(f"{second.verdict:6} {first.name} (again, alone: {second.seconds:.1f} s)", flush=True)
+        if second.verdict == "ok":
+            print(f"\n=== {first.name}, beside others\n{first.text}")
+        outcomes[place] = second
 
 
 def tell(outcomes, fault_count):
@@ -191,6 +207,7 @@ def main():
     with ThreadPoolExecutor(options.jobs) as pool:
         for future in [pool.submit(run_tests, tests, end, outcomes) for tests in files if tests]:
             future.result()
+    run_again(outcomes, {name: function for tests in files for name, function in tests})
     left = sum(len(tests) for tests in files) - len(outcomes)
     if left:
         print(f"{left} tests were not begun: the {options.seconds:.0f} s given to this run were over")
