@@ -39,7 +39,7 @@ struct engine_config {
 	uint32_t waiters_max;                 /* in all */
 	uint32_t flights_max;                 /* keys that the engine knows anything about */
 	uint32_t history_max;                 /* keys remembered as once filled; 0: a million */
-	void (*keep)(void *value);            /* called once for each ask that is answered with `value`; NULL: nothing is */
+	void (*keep)(void *value); /* called once for each ask that is answered with `value`; NULL: nothing is */
 };
 
 enum hg_err engine_create(const struct engine_config *config, struct engine **out_engine) HG_MUST_USE;
@@ -175,8 +175,8 @@ struct turn {
 	uint32_t asks_len;
 	int64_t arrived_us;
 	enum turn_state state;
-	uint32_t waiting; /* members in flights */
-	uint32_t parked;  /* members to be looked up again */
+	uint32_t waiting;        /* members in flights */
+	uint32_t parked;         /* members to be looked up again */
 	int64_t behind_since_us; /* since when a ready reply waits behind this turn and the next; HG_NEVER: none does */
 	struct list_node in_link;
 	struct list_node out;

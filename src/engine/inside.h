@@ -117,7 +117,7 @@ struct flight {
 	bool sent;
 	int64_t leader_closed_us; /* when its connection closed; HG_NEVER: it has not */
 	bool cut_short;           /* the close has brought its end forward: no lapse */
-	bool overdue; /* past blocked_after, in the peer's list */
+	bool overdue;             /* past blocked_after, in the peer's list */
 	struct list_node in_overdue;
 	int64_t handover_us; /* leaderless: when the lease is given anew; HG_NEVER: it has one */
 	bool vacant;         /* no waiter could lead when it was to be given: whoever asks next is given it */

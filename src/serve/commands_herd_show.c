@@ -153,7 +153,8 @@ static const char *gate_advice(const struct hold_gate *gate, const struct gate_c
 	if (hold_mode(gate) == GATE_OBSERVE)
 		return counters->would_wait > 0 ? "holding would have saved loads: HERD GATE <pattern> hold" : "";
 	if (gate->gate->looked_again > 0 && !gate->policy.own_lock)
-		return "leaders ask for their own key before they fill it: set own_lock = yes if they have a lock of their own";
+		return "leaders ask for their own key before they fill it: set own_lock = yes if they have a lock of "
+		       "their own";
 	if (counters->released_blocked > 0)
 		return "holding blocked leaders: use grace, larger pools, or a client of its own for gated keys";
 	if (counters->unfilled > 0)

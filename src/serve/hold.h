@@ -1,8 +1,8 @@
 /* hold.h - the daemon's side of the gates: asks that are held, replies that wait behind them, and the carrying out of
  * the engine's effects on the loops of the connections concerned.
  *
- * One engine instance serves the whole daemon, under one lock (doc/decisions/004-one-engine.md). Order of locks: shards,
- * lowest first; then the engine's. Hits take neither.
+ * One engine instance serves the whole daemon, under one lock (doc/decisions/004-one-engine.md). Order of locks:
+ * shards, lowest first; then the engine's. Hits take neither.
  */
 #ifndef SERVE_HOLD_H
 #define SERVE_HOLD_H
@@ -60,11 +60,11 @@ struct hold_write {
 	bool store;         /* false: fenced, answer OK and store nothing */
 	struct times times; /* to store with */
 	uint16_t gate;
-	uint8_t flags;      /* entry flags */
+	uint8_t flags; /* entry flags */
 };
 /* A string value is about to be stored with the life [now, at_us). Decides; the store follows; then hold_wrote(). */
 void hold_write(struct call *call, const struct key *key, enum write_kind kind, int64_t at_us,
-                struct hold_write *out_write);
+		struct hold_write *out_write);
 /* The value is in the store: those who wait for it are answered. `entry` NULL: the store refused it. */
 void hold_wrote(struct call *call, const struct key *key, const struct entry *entry);
 /* The key is being taken away or was flushed. Returns true where it is to be made stale instead (del = soft). */
@@ -72,6 +72,6 @@ bool hold_invalidate(struct call *call, const struct key *key, bool command_del)
 void hold_flush(struct call *call, uint8_t db);
 /* The life of a gated key changes (EXPIRE, PERSIST): the times to store with. */
 void hold_life(struct call *call, const struct key *key, int64_t at_us, const struct entry *entry,
-               struct times *out_times);
+	       struct times *out_times);
 
 #endif

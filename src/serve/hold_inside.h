@@ -83,7 +83,7 @@ struct hold_turn {
 	uint8_t db;
 	struct output reply, behind;
 	uint64_t behind_counted;
-	bool behind_told; /* the engine knows that a ready reply waits behind it */
+	bool behind_told;  /* the engine knows that a ready reply waits behind it */
 	struct ask asks[]; /* then the keys' bytes */
 };
 

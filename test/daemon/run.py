@@ -10,9 +10,9 @@ files run side by side at most, the tests of one file one after the other. Print
 of skips and failures, then one line `N passed, N failed`, and exits 0 only if none failed. With --seconds the order is
 drawn anew each time, so that runs that end early look at different tests; what was not begun is told and not counted.
 
-Scenes with real clients and real time can be late on a busy machine. So what has failed beside others is put to one more
-run, alone; it passes if it passes then, and the first failure is told all the same. A server that ended badly (a crash,
-a sanitizer's report) has no second run.
+Scenes with real clients and real time can be late on a busy machine. So what has failed beside others is put to one
+more run, alone; it passes if it passes then, and the first failure is told all the same. A server that ended badly (a
+crash, a sanitizer's report) has no second run.
 """
 
 import argparse
