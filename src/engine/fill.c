@@ -341,8 +341,11 @@ static void void_lease(struct engine *engine, struct flight *flight, int64_t now
 {
 	struct record *record = flight->record;
 
+	/* A nil that is not known to be written is leaving about now, or begins a load of after the invalidation. */
 	if (flight->holder == HOLDER_LINK)
-		record->fence_until_us = sat_max(record->fence_until_us, flight->end_us);
+		record->fence_until_us = sat_max(
+			record->fence_until_us,
+			flight->sent ? flight->end_us : sat_min(flight->end_us, sat_add(now_us, flight->span_us)));
 	record->first_lease_us = HG_NEVER;
 	record->past_len = 0;
 	flight_unlease(engine, flight);

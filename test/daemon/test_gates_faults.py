@@ -26,6 +26,17 @@ def lead(daemon, key="k:1"):
     return client
 
 
+def stop(daemon):
+    """SIGSTOP, and all its threads have stopped."""
+    daemon.signal(signal.SIGSTOP)
+
+    def states():
+        for thread in os.listdir(f"/proc/{daemon.pid}/task"):
+            with open(f"/proc/{daemon.pid}/task/{thread}/stat") as stat:
+                yield stat.read().rsplit(")", 1)[1].split()[0]
+    eventually(lambda: set(states()) == {"T"})
+
+
 def allow_descriptors(count):
     """Raises this process's own limit, or skips."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -208,7 +219,7 @@ def test_after_a_suspension_longer_than_its_lease_a_token_is_void(daemon):
     token = client.ask("HERD", "LEASE", "k:1")[2]
     waiter.send("GET", "k:2")
     assert waiter.silent_for(0.03)
-    daemon.signal(signal.SIGSTOP)
+    stop(daemon)
     client.send("HERD", "FILL", "k:1", token, "late")
     time.sleep(1.1)
     plain.send("SET", "k:2", "late, but nobody else's")
@@ -225,7 +236,7 @@ def test_a_stall_ends_no_lease_before_its_time_and_late_timers_run_in_order(daem
     leader, waiter = lead(daemon), daemon.connect()
     waiter.send("GET", "k:1")
     assert waiter.silent_for(0.03)
-    daemon.signal(signal.SIGSTOP)
+    stop(daemon)
     time.sleep(0.5)
     daemon.signal(signal.SIGCONT)
     assert waiter.read().word == "HERDWAIT"
@@ -242,7 +253,7 @@ def test_a_stall_longer_than_everything_answers_everybody_at_once(daemon):
     lead(daemon)
     waiters = [daemon.connect().send("GET", "k:1") for _ in range(10)]
     eventually(lambda: herd_counters(daemon)["waiters"] == 10)
-    daemon.signal(signal.SIGSTOP)
+    stop(daemon)
     time.sleep(0.8)
     daemon.signal(signal.SIGCONT)
     begin = time.monotonic()

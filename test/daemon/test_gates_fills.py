@@ -313,6 +313,7 @@ def test_who_has_asked_again_since_is_not_the_old_leader_any_more(daemon):
     old.ask("GET", "k:1")
     third.ask("DEL", "k:1")
     new.ask("GET", "k:1")
+    time.sleep(patient(0.1))
     new.ask("SET", "k:1", "of after")
     assert old.ask("GET", "k:1") == b"of after"
     assert old.ask("SET", "k:1", "anew") == "OK" and third.ask("GET", "k:1") == b"anew"
@@ -323,6 +324,7 @@ def test_the_window_ends_with_the_voided_lease(daemon):
     old, third = daemon.connect(), daemon.connect()
     old.ask("GET", "k:1")
     third.ask("DEL", "k:1")
+    assert 0 < explain(daemon, "k:1")["fenced_ms"] <= 200
     time.sleep(0.22)
     assert old.ask("SET", "k:1", "v") == "OK" and third.ask("GET", "k:1") == b"v" and third.ask("TTL", "k:1") == -1
 

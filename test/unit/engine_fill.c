@@ -140,6 +140,24 @@ static void test_fill__the_window_lasts_until_the_voided_leases_end(void **state
 	world_close(&fence.world);
 }
 
+static void test_fill__the_window_of_a_nil_that_is_leaving_is_one_lease(void **state)
+{
+	struct world world;
+	struct client *old;
+
+	(void)state;
+	world_open(&world, GATE_CLIENT);
+	old = connect_to(&world, "old");
+	old->deaf = true;
+	(void)get(&world, old, "k");
+	del(&world, connect_to(&world, "deleter"), "k");
+	pass_us(&world, 3 * SECOND - 1);
+	assert_true(explain(&world, NULL, "k").fenced);
+	pass_us(&world, 1);
+	assert_false(explain(&world, NULL, "k").fenced);
+	world_close(&world);
+}
+
 static void test_fill__the_new_leaders_set_is_stored_fresh(void **state)
 {
 	struct fence fence;
@@ -706,6 +724,7 @@ int main(void)
 		cmocka_unit_test(test_fill__a_store_that_refuses_holds_nobody),
 		cmocka_unit_test(test_fill__the_old_leaders_set_is_not_stored_and_closes_the_window),
 		cmocka_unit_test(test_fill__the_window_lasts_until_the_voided_leases_end),
+		cmocka_unit_test(test_fill__the_window_of_a_nil_that_is_leaving_is_one_lease),
 		cmocka_unit_test(test_fill__the_new_leaders_set_is_stored_fresh),
 		cmocka_unit_test(test_fill__the_old_leaders_set_after_the_new_ones_is_fenced_too),
 		cmocka_unit_test(test_fill__every_leader_that_was_voided_is_fenced),
