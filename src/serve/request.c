@@ -6,6 +6,7 @@
  * the others. While that is so it reads nothing more, so that order is kept and its end is seen after its commands. */
 #include "base/alloc.h"
 #include "base/sat.h"
+#include "serve/ahead.h"
 #include "serve/command.h"
 #include "serve/conn.h"
 #include "serve/hold.h"
@@ -174,7 +175,8 @@ static void run_one(struct conn *conn, const struct resp_request *request)
 struct turn {
 	size_t used;
 	uint64_t commands;
-	bool more; /* there may be whole requests left */
+	size_t expected; /* up to here ahead_expect() has looked */
+	bool more;       /* there may be whole requests left */
 };
 
 /* Runs requests from the start of `input`, a turn's share of them. */
@@ -196,6 +198,8 @@ static void run_requests(struct conn *conn, struct hg_bytes input, struct turn *
 			     (pending > CONN_OUTPUT_SMALL && !conn_may_run(conn));
 		if (turn->more)
 			return;
+		if (turn->used >= turn->expected)
+			turn->expected = turn->used + ahead_expect(conn->loop, rest, conn->db);
 		status = resp_request_read(request, rest, &limits, !conn->authenticated);
 		if (status == RESP_MORE) {
 			keep_request(conn);

@@ -97,6 +97,22 @@ struct key memory_key(const struct memory *memory, struct hg_bytes bytes, uint8_
 	return (struct key){bytes, hash_key(bytes, space, memory->seed), space};
 }
 
+void memory_expect(const struct memory *memory, const uint64_t *hashes, uint32_t len)
+{
+	const struct line *lines[MEMORY_EXPECT_MAX];
+
+	assert(len <= MEMORY_EXPECT_MAX);
+	for (uint32_t i = 0; i < len; i++) {
+		const struct table *table =
+			atomic_load_explicit(&memory->tables[hashes[i] >> 58], memory_order_acquire);
+
+		lines[i] = &table->at[table_index(table->lines, (uint32_t)(hashes[i] >> 32))];
+		__builtin_prefetch(lines[i]);
+	}
+	for (uint32_t i = 0; i < len; i++)
+		table_prefetch(lines[i], hashes[i]);
+}
+
 const struct entry *memory_find(struct memory *memory, const struct key *key)
 {
 	struct table *table = atomic_load_explicit(&memory->tables[key->hash >> 58], memory_order_acquire);

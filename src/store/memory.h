@@ -88,6 +88,11 @@ struct key memory_key(const struct memory *memory, struct hg_bytes bytes, uint8_
  * if unset. Cost: one chain, 3-5 ns for a hot key. */
 const struct entry *memory_find(struct memory *memory, const struct key *key);
 
+/* Has the processor fetch what memory_find() of keys with these hashes will look at, all at once. Changes nothing, and
+ * returns before anything has come. Inside a section; at most MEMORY_EXPECT_MAX. */
+#define MEMORY_EXPECT_MAX 16u
+void memory_expect(const struct memory *memory, const uint64_t *hashes, uint32_t len);
+
 static inline enum freshness entry_state(const struct entry *entry, int64_t now_us)
 {
 	if (entry == NULL || now_us >= entry->dead_at_us)

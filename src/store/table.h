@@ -127,6 +127,24 @@ static inline struct entry *table_find(struct table *table, const struct key *ke
 	return NULL;
 }
 
+/* Has the processor fetch the entries of `line` that may be those of `hash`: their head, key and the first of the
+ * value. Their chain is not followed. */
+static inline void table_prefetch(const struct line *line, uint64_t hash)
+{
+	uint64_t tag = table_tag(hash);
+
+	for (uint32_t i = 0; i < TABLE_WORDS; i++) {
+		uint64_t word = atomic_load_explicit(&line->words[i], memory_order_relaxed);
+		const char *entry = (const char *)table_entry(word);
+
+		if ((word ^ tag) >> 48 != 0)
+			continue;
+		__builtin_prefetch(entry);
+		__builtin_prefetch(entry + 64);
+		__builtin_prefetch(entry + 128);
+	}
+}
+
 /* The word that holds exactly `entry`, which must be there. */
 _Atomic uint64_t *table_word_of(struct table *table, const struct entry *entry);
 
