@@ -156,9 +156,8 @@ static void refused_backoff(struct engine *engine, struct ask *ask, int64_t now_
 {
 	const struct record *record = record_find(engine, &ask->key);
 
-	memcpy(engine->error, record->error, sizeof(engine->error));
 	ask->retry_after_us = record->backoff_until_us - now_us;
-	refused(engine, ask, HG_ERR_BACKOFF, engine->error);
+	refused(engine, ask, HG_ERR_BACKOFF, record->error); /* each member of a command has its own */
 }
 
 static void passed(struct engine *engine, struct ask *ask)

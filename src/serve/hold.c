@@ -17,6 +17,8 @@ static void post_turn(struct hold_turn *turn)
 	struct hold_loop *hold = loop->hold;
 	bool post;
 
+	if (turn->turn.state == TURN_DONE)
+		hold_write_failure(turn, &turn->reply);
 	uv_mutex_lock(&hold->lock);
 	list_push_back(&hold->inbox, &turn->in_inbox);
 	post = !hold->posted;

@@ -224,6 +224,16 @@ static const struct ask *failed_ask(const struct turn *turn)
 	return NULL;
 }
 
+void hold_write_failure(struct hold_turn *turn, struct output *out)
+{
+	const struct ask *failed = failed_ask(&turn->turn);
+
+	if (failed == NULL)
+		return;
+	hold_write_error(output_tail(out), failed);
+	turn->failed = true;
+}
+
 static void count_answer(struct loop *loop, bool value)
 {
 	counter_add(value ? &loop->counters.hits : &loop->counters.misses, 1);
@@ -233,7 +243,7 @@ static void count_answer(struct loop *loop, bool value)
 static void write_lease(struct hold_turn *turn, struct output *out, const struct entry *entry, enum freshness state)
 {
 	const struct ask *ask = &turn->asks[0];
-	int resp = turn->conn->resp;
+	int resp = turn->resp;
 	enum verdict verdict = ask->answer == ANSWER_LEAD    ? VERDICT_LEAD
 			       : ask->answer == ANSWER_VALUE ? VERDICT_FRESH
 			       : ask->answer == ANSWER_WAIT  ? VERDICT_WAIT
@@ -262,10 +272,8 @@ static void write_lease(struct hold_turn *turn, struct output *out, const struct
 static void write_reply(struct hold_turn *turn, struct output *out, const struct looks *looks)
 {
 	struct loop *loop = turn->conn->loop;
-	const struct ask *failed = failed_ask(&turn->turn);
 
-	if (failed != NULL) {
-		hold_write_error(output_tail(out), failed);
+	if (turn->failed) {
 		loop_count_error(loop, bytes_of("HERD"));
 		return;
 	}
@@ -279,12 +287,37 @@ static void write_reply(struct hold_turn *turn, struct output *out, const struct
 	for (uint32_t i = 0; i < turn->turn.asks_len; i++) {
 		const struct ask *ask = &turn->asks[i];
 
-		count_answer(loop, add_answer(out, turn->conn->resp, ask, looks != NULL ? looks->entries[i] : NULL));
+		count_answer(loop, add_answer(out, turn->resp, ask, looks != NULL ? looks->entries[i] : NULL));
 		turn->gave_lease |= ask->answer == ANSWER_LEAD;
 	}
 }
 
 /* ---- the engine ----------------------------------------------------------------------------------------------- */
+
+static struct gate *gate_that_holds(const struct server *server, struct hg_bytes name)
+{
+	struct hold_gate *gate = hold_gate_of(server, name);
+
+	return gate != NULL && hold_mode(gate) == GATE_HOLD ? gate->gate : NULL;
+}
+
+/* Under the engine's lock: no ask begins or joins anything under a gate that has ceased to be its key's since it was
+ * made, or while it was parked. Nobody would end that. */
+static void refresh_gates(struct hold_turn *turn)
+{
+	const struct server *server = turn->conn->loop->server;
+	uint32_t now = atomic_load_explicit(&server->hold->gates_turn, memory_order_relaxed);
+
+	if (turn->gates_turn == now)
+		return;
+	turn->gates_turn = now;
+	for (uint32_t i = 0; i < turn->turn.asks_len; i++) {
+		struct ask *ask = &turn->asks[i];
+
+		if (ask->state == ASK_NEW || ask->state == ASK_PARKED)
+			ask->gate = gate_that_holds(server, ask->key.bytes);
+	}
+}
 
 static uint64_t mask_of(const struct hold_turn *turn)
 {
@@ -317,7 +350,10 @@ static bool decide(struct hold_turn *turn, struct output *out, uint32_t undrawn,
 			looks.views[i].early = looks.views[i].state == FRESH;
 	}
 	hold_enter(server->hold);
+	refresh_gates(turn);
 	done = engine_turn(server->hold->engine, &turn->turn, looks.views, now_us) == TURN_DONE;
+	if (done)
+		hold_write_failure(turn, out);
 	hold_leave(server->hold);
 	if (done)
 		write_reply(turn, out, &looks);
@@ -353,15 +389,15 @@ static struct hold_turn *make_turn(struct call *call, const struct hg_bytes *nam
 	turn = alloc_zeroed(allocator, size);
 	if (turn == NULL)
 		return NULL;
+	turn->gates_turn = atomic_load_explicit(&call->server->hold->gates_turn, memory_order_acquire);
 	bytes = (unsigned char *)&turn->asks[len];
 	for (uint32_t i = 0; i < len; i++) {
-		struct hold_gate *gate = hold_gate_of(call->server, names[i]);
 		struct ask *ask = &turn->asks[i];
 
 		if (names[i].len > 0)
 			memcpy(bytes, names[i].at, names[i].len);
 		ask->key = memory_key(call->server->memory, (struct hg_bytes){bytes, names[i].len}, call->db);
-		ask->gate = gate != NULL && hold_mode(gate) == GATE_HOLD ? gate->gate : NULL;
+		ask->gate = gate_that_holds(call->server, names[i]);
 		ask->kind = ASK_READ;
 		bytes += names[i].len;
 	}
@@ -369,6 +405,7 @@ static struct hold_turn *make_turn(struct call *call, const struct hg_bytes *nam
 		.link = &call->conn->hold->link, .asks = turn->asks, .asks_len = len, .arrived_us = call->now_us};
 	turn->conn = call->conn;
 	turn->db = call->db;
+	turn->resp = (uint8_t)call->resp;
 	list_init(&turn->in_queue);
 	list_init(&turn->in_inbox);
 	output_init(&turn->reply, allocator);

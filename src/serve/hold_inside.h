@@ -43,6 +43,8 @@ struct hold {
 	_Atomic(struct gates *) gates;
 	struct gate **gates_known; /* by number; 0 is no gate */
 	uint32_t gates_known_len;
+	_Atomic uint32_t
+		gates_turn; /* moves when a key's gate or a gate's mode may have become another; under the lock */
 	struct list_node gates_all;  /* struct gates: the current one and those that are still used; under the lock */
 	struct list_node starts;     /* struct hold_load: ordered, to be started; under the lock */
 	struct list_node ended;      /* struct hold_load: to be freed; under the lock */
@@ -78,9 +80,11 @@ struct hold_turn {
 	struct list_node in_queue; /* of the connection, in order */
 	struct list_node in_inbox; /* of the loop: it is due or done; under the loop's hold lock */
 	bool array;                /* MGET */
+	bool failed;               /* its reply, an error, is written */
 	bool ready;                /* its reply is in `reply` */
 	bool gave_lease;           /* the reply is a nil that leads: its lease begins when it is written */
-	uint8_t db;
+	uint8_t db, resp;          /* as they were when it was asked: what is run behind a hold may change them */
+	uint32_t gates_turn;       /* hold.gates_turn when the gates of its asks were looked up */
 	struct output reply, behind;
 	uint64_t behind_counted;
 	bool behind_told;  /* the engine knows that a ready reply waits behind it */
@@ -130,7 +134,10 @@ void hold_turn_free(struct hold_turn *turn);
 void hold_enqueue(struct conn *conn, struct hold_turn *turn);
 void hold_turn_ready(struct hold_turn *turn);
 
-/* hold_ask.c: a turn that came from the loop's inbox. */
+/* hold_ask.c */
+/* Under the lock, since the text is borrowed from the engine: where an error answers the turn, writes it. */
+void hold_write_failure(struct hold_turn *turn, struct output *out);
+/* A turn that came from the loop's inbox. */
 void hold_turn_due(struct loop *loop, struct hold_turn *turn);
 
 /* hold_load.c */

@@ -178,6 +178,27 @@ def test_a_failure_is_shared_then_backed_off_for_longer_each_time(daemon):
     assert two.ask("GET", "k:1") == b"v" and explain(daemon, "k:1")["failures"] == 0
 
 
+@with_config('gate "k:*" { grace = off  error_backoff = 10s }')
+def test_an_error_is_that_of_its_key(daemon):
+    """Many keys fail at the same time, each in its own words; nobody is told another's."""
+    def work(number):
+        client, waiter = Connection(daemon.port), Connection(daemon.port)
+        for i in range(60):
+            key = f"k:{number}:{i}"
+            token = client.ask("HERD", "LEASE", key)[2]
+            waiter.send("GET", key)
+            while explain(client, key)["waiters"] == 0:
+                time.sleep(0.0005)
+            assert client.ask("HERD", "FAIL", key, token, "cause of " + key) == 1
+            assert waiter.read() == Error("HERDFAIL cause of " + key)
+            if i > 0:
+                before = f"k:{number}:{i - 1}"
+                assert client.ask("MGET", before, key).text.startswith(f"HERDFAIL cause of {before} (asked")
+        client.close()
+        waiter.close()
+    at_once(4, work)
+
+
 @with_config('gate "k:*" { grace = 1m  error_backoff = 300ms }')
 def test_a_stale_value_is_served_instead_of_an_error(daemon):
     one, two = clients(daemon, 2)
