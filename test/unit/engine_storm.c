@@ -1,6 +1,10 @@
-/* engine_storm.c - random programs on the engine under virtual time, judged by a ledger of the test's own: every
- * command gets exactly one reply, in its connection's order, by its deadline; a value belongs to its key; nothing is
- * left at the end. The engine's own invariants are walked after every step. A failure prints the seed. */
+/* engine_storm.c - random programs on the engine under virtual time, judged by a ledger of the test's own:
+ * - every command gets exactly one reply, in its connection's order, by its deadline;
+ * - a value belongs to its key, and is none from before an invalidation that came before its asker;
+ * - at most one lease of a key is live, and whoever is held at the head of a connection is held for a live one;
+ * - a key is not loaded more often than there were causes; a value that is there is answered at once;
+ * - nothing is left at the end.
+ * The engine's own invariants are walked after every step. A failure prints the seed. */
 #include "engine/engine.h"
 
 #include "base/dice.h"
@@ -24,6 +28,7 @@ struct command {
 	struct turn turn; /* first */
 	struct ask asks[MEMBERS];
 	int keys[MEMBERS];
+	uint32_t fences[MEMBERS]; /* the source's versions that an invalidation had made known when it arrived */
 	bool replied;
 	struct list_node in_order;
 };
@@ -32,12 +37,22 @@ struct client {
 	struct link link;
 	bool open;
 	struct list_node order; /* struct command: replies owed */
+	int64_t alone_since_us; /* since when its first command is held for no live lease; HG_NEVER: it is not */
 };
 
 struct cell {
 	bool there;
-	uintptr_t value; /* key * 1000000 + version */
+	uintptr_t value; /* (key + 1) * 1000000 + the source's version */
 	struct times times;
+};
+
+/* What the test itself knows of a key. */
+struct ledger {
+	uint32_t source, fence;               /* the source's version now, and when the key was last invalidated */
+	bool leased, closed;                  /* closed: its leader's connection is, so the lease may end early */
+	int64_t until_us, overtaken_until_us; /* a load of the program's goes on for those who asked before */
+	struct link *leader;
+	int64_t credit; /* causes for a load that have not been used up */
 };
 
 struct world {
@@ -46,9 +61,10 @@ struct world {
 	struct gate gate;
 	struct client clients[LINKS];
 	struct cell cells[KEYS];
-	struct token tokens[KEYS];
+	struct token tokens[KEYS]; /* the last one given, */
+	uint32_t computed[KEYS];   /* and the version that its holder has read */
+	struct ledger ledgers[KEYS];
 	int64_t now_us;
-	uintptr_t version;
 	uint64_t seed, replies, leads, handed_over, errors;
 };
 
@@ -86,7 +102,115 @@ static struct view view_of(struct world *world, int i)
 	return view;
 }
 
+static uintptr_t value_of(int i, uint32_t version)
+{
+	return ((uintptr_t)i + 1) * 1000000 + version;
+}
+
+/* ---- the ledger ----------------------------------------------------------------------------------------------- */
+
+#define ALONE_MAX (300 * MS) /* 10 ms after a close, and the retries of commands that wait for several keys */
+
+static void leased(struct world *world, int i, struct link *leader, int64_t span_us)
+{
+	struct ledger *ledger = &world->ledgers[i];
+
+	demand(world, !ledger->leased || ledger->closed, "two live leases of one key");
+	demand(world, --ledger->credit >= 0, "a load without a cause");
+	ledger->leased = true;
+	ledger->closed = false;
+	ledger->leader = leader;
+	ledger->until_us = sat_add(world->now_us, span_us);
+}
+
+static void take_token(struct world *world, int i, struct token token)
+{
+	world->tokens[i] = token;
+	world->computed[i] = world->ledgers[i].source;
+}
+
+static void unleased(struct world *world, int i)
+{
+	world->ledgers[i].leased = false;
+	world->ledgers[i].credit++;
+}
+
+static void invalidated(struct world *world, int i)
+{
+	struct ledger *ledger = &world->ledgers[i];
+
+	if (ledger->leased && ledger->leader == NULL)
+		ledger->overtaken_until_us = sat_max(ledger->overtaken_until_us, ledger->until_us);
+	unleased(world, i);
+	ledger->fence = ++ledger->source;
+	world->cells[i].there = false;
+}
+
+static void leader_closed(struct world *world, const struct link *link)
+{
+	for (int i = 0; i < KEYS; i++) {
+		struct ledger *ledger = &world->ledgers[i];
+
+		if (!ledger->leased || ledger->leader != link)
+			continue;
+		ledger->closed = true;
+		ledger->leader = NULL;
+		ledger->credit++;
+	}
+}
+
+static void lapse_leases(struct world *world)
+{
+	for (int i = 0; i < KEYS; i++) {
+		struct ledger *ledger = &world->ledgers[i];
+
+		if (!ledger->leased || world->now_us < ledger->until_us)
+			continue;
+		ledger->leased = false;
+		ledger->credit += !ledger->closed;
+	}
+}
+
+/* Does anybody compute one of the keys that the command waits for? */
+static bool somebody_leads(const struct world *world, const struct command *command)
+{
+	for (uint32_t i = 0; i < command->turn.asks_len; i++) {
+		const struct ledger *ledger = &world->ledgers[command->keys[i]];
+
+		if (command->asks[i].state == ASK_WAITING &&
+		    (ledger->leased || world->now_us < ledger->overtaken_until_us))
+			return true;
+	}
+	return false;
+}
+
+static void check_heads(struct world *world)
+{
+	for (int i = 0; i < LINKS; i++) {
+		struct client *client = &world->clients[i];
+		struct command *head;
+
+		if (!client->open || list_empty(&client->order)) {
+			client->alone_since_us = HG_NEVER;
+			continue;
+		}
+		head = LIST_ENTRY(client->order.next, struct command, in_order);
+		if (somebody_leads(world, head))
+			client->alone_since_us = HG_NEVER;
+		else
+			client->alone_since_us = sat_min(client->alone_since_us, world->now_us);
+		demand(world, client->alone_since_us == HG_NEVER || world->now_us - client->alone_since_us <= ALONE_MAX,
+		       "held, and nobody computes");
+	}
+}
+
 /* ---- replies -------------------------------------------------------------------------------------------------- */
+
+static void check_value(struct world *world, const struct command *command, uint32_t i, uintptr_t value)
+{
+	demand(world, value / 1000000 == (uintptr_t)command->keys[i] + 1, "a value of another key");
+	demand(world, value % 1000000 >= command->fences[i], "a value from before an invalidation");
+}
 
 static void reply(struct world *world, struct command *command)
 {
@@ -103,8 +227,11 @@ static void reply(struct world *world, struct command *command)
 
 		demand(world, ask->state == ASK_ANSWERED, "a reply with an open member");
 		if (ask->answer == ANSWER_VALUE)
-			demand(world, (uintptr_t)ask->value / 1000000 == (uintptr_t)command->keys[i] + 1,
-			       "a value of another key");
+			check_value(world, command, i, (uintptr_t)ask->value);
+		if (ask->answer == ANSWER_LOOKED)
+			check_value(world, command, i, world->cells[command->keys[i]].value);
+		if (ask->answer == ANSWER_LEAD)
+			leased(world, command->keys[i], command->turn.link, ask->lease_us);
 		world->leads += ask->answer == ANSWER_LEAD;
 		world->handed_over += ask->handed_over;
 		world->errors += ask->answer == ANSWER_ERROR;
@@ -143,6 +270,7 @@ static void carry_out(struct world *world)
 	struct load_order order;
 	struct token token;
 
+	lapse_leases(world);
 	while ((turn = engine_next_turn(world->engine)) != NULL) {
 		struct command *command = LIST_ENTRY(turn, struct command, turn);
 		struct client *client = LIST_ENTRY(turn->link, struct client, link);
@@ -155,30 +283,54 @@ static void carry_out(struct world *world)
 	}
 	while (engine_next_remark(world->engine, &remark))
 		continue;
-	while (engine_next_load(world->engine, &order))
-		world->tokens[((const char *)order.key.bytes.at)[0] - 'a'] = order.token;
+	while (engine_next_load(world->engine, &order)) {
+		int i = ((const char *)order.key.bytes.at)[0] - 'a';
+
+		take_token(world, i, order.token);
+		leased(world, i, NULL, sat_sub(order.deadline_us, world->now_us));
+	}
 	while (engine_next_cancel(world->engine, &token))
 		continue;
 	engine_check(world->engine);
+	check_heads(world);
 }
 
 /* ---- what happens --------------------------------------------------------------------------------------------- */
 
+/* A value that is there and not invalidated is answered at once; only a nil that leads may come instead. */
+static void check_at_once(struct world *world, const struct command *command, enum freshness state, bool first)
+{
+	enum answer answer = command->asks[0].answer;
+
+	if (state == ABSENT || !first || command->turn.asks_len != 1 || command->asks[0].gate == NULL)
+		return;
+	demand(world, command->replied, "a value is there, and its asker is held");
+	demand(world,
+	       answer == ANSWER_LOOKED || answer == ANSWER_LEAD ||
+		       (answer == ANSWER_PASS && world->gate.policy.own_lock),
+	       "a value is there, and its asker gets none");
+}
+
 static void get(struct world *world, struct client *client)
 {
 	struct command *command = calloc(1, sizeof(*command));
+	bool first = list_empty(&client->order);
+	enum freshness state;
 
-	if (!list_empty(&client->order))
+	if (!first)
 		link_multiplexed(world->engine, &client->link, world->now_us);
 	command->turn = (struct turn){.link = &client->link, .asks = command->asks, .arrived_us = world->now_us};
 	command->turn.asks_len = one_in(world, 3) ? 1 + (uint32_t)dice_below(&world->dice, MEMBERS) : 1;
 	for (uint32_t i = 0; i < command->turn.asks_len; i++) {
 		command->keys[i] = (int)dice_below(&world->dice, KEYS);
+		command->fences[i] = world->ledgers[command->keys[i]].fence;
 		command->asks[i].key = key_of(command->keys[i]);
 		command->asks[i].gate = one_in(world, 20) ? NULL : &world->gate;
 	}
 	list_push_back(&client->order, &command->in_order);
+	state = view_of(world, command->keys[0]).state;
 	ask_again(world, command);
+	check_at_once(world, command, state, first);
 	send_ready(world, client);
 }
 
@@ -195,21 +347,29 @@ static void set(struct world *world, struct client *client, int i)
 		return;
 	demand(world, times.fresh_until_us <= world->now_us + ttl, "a life longer than asked for");
 	demand(world, times.fresh_until_us > world->now_us && times.dead_at_us >= times.fresh_until_us, "no life");
-	world->cells[i] = (struct cell){true, ((uintptr_t)i + 1) * 1000000 + ++world->version % 1000000, times};
+	world->cells[i] = (struct cell){true, value_of(i, world->ledgers[i].source), times};
+	unleased(world, i);
 	engine_wrote(world->engine, &key, &world->gate, &client->link, (void *)world->cells[i].value, world->now_us);
 }
 
+/* By whoever was last given a token: of the version that was there when it was. */
 static void fill(struct world *world, int i)
 {
 	static const enum fill_kind kinds[] = {FILL_VALUE,   FILL_VALUE,   FILL_ABSENT,
 					       FILL_NOSTORE, FILL_PRIVATE, FILL_FAIL};
+	struct ledger *ledger = &world->ledgers[i];
 	struct key key = key_of(i);
 	struct fill fill = {.kind = kinds[dice_below(&world->dice, 6)], .text = "no"};
 
-	fill.value =
-		fill.kind == FILL_VALUE ? (void *)(((uintptr_t)i + 1) * 1000000 + ++world->version % 1000000) : NULL;
-	if (!engine_fill(world->engine, &key, world->tokens[i], &fill, world->now_us) || !fill.store)
+	fill.value = fill.kind == FILL_VALUE ? (void *)value_of(i, world->computed[i]) : NULL;
+	if (!engine_fill(world->engine, &key, world->tokens[i], &fill, world->now_us))
 		return;
+	demand(world, ledger->leased || !fill.store, "a fill without a live lease is stored");
+	if (fill.store || world->computed[i] >= ledger->fence)
+		unleased(world, i);
+	if (!fill.store)
+		return;
+	demand(world, world->computed[i] >= ledger->fence, "what an invalidation has overtaken is stored");
 	if (fill.kind == FILL_VALUE)
 		world->cells[i] = (struct cell){true, (uintptr_t)fill.value, fill.times};
 }
@@ -218,14 +378,22 @@ static void del(struct world *world, struct client *client, int i)
 {
 	struct key key = key_of(i);
 
+	invalidated(world, i);
 	engine_invalidate(world->engine, &key, &client->link, world->now_us);
-	world->cells[i].there = false;
+}
+
+static void flush(struct world *world, struct client *client)
+{
+	for (int i = 0; i < KEYS; i++)
+		invalidated(world, i);
+	engine_flush(world->engine, 255, &client->link, world->now_us);
 }
 
 static void close_client(struct world *world, struct client *client)
 {
 	struct list_node *node;
 
+	leader_closed(world, &client->link);
 	link_close(world->engine, &client->link, world->now_us);
 	client->open = false;
 	while ((node = list_pop(&client->order)) != NULL)
@@ -239,6 +407,7 @@ static void open_client(struct world *world, struct client *client)
 	assert_int_equal(link_open(world->engine, &client->link, bytes_of(peers[dice_below(&world->dice, 2)])), HG_OK);
 	list_init(&client->order);
 	client->open = true;
+	client->alone_since_us = HG_NEVER;
 }
 
 static void lease(struct world *world, struct client *client, int i)
@@ -248,8 +417,10 @@ static void lease(struct world *world, struct client *client, int i)
 
 	if (engine_ask(world->engine, &ask, &client->link, &view, world->now_us) != ASK_ANSWERED)
 		demand(world, false, "an ask that may not wait was held");
-	if (ask.answer == ANSWER_LEAD)
-		world->tokens[i] = ask.token;
+	if (ask.answer != ANSWER_LEAD)
+		return;
+	take_token(world, i, ask.token);
+	leased(world, i, &client->link, ask.lease_us);
 }
 
 static void step(struct world *world)
@@ -280,7 +451,7 @@ static void step(struct world *world)
 		break;
 	case 6:
 		if (one_in(world, 10))
-			engine_flush(world->engine, 255, &client->link, world->now_us);
+			flush(world, client);
 		break;
 	case 7:
 		link_behind(world->engine, &client->link, world->now_us);
@@ -363,6 +534,8 @@ static void run_seed(uint64_t seed, uint64_t *out_leads, uint64_t *out_handed_ov
 
 	dice_init(&world.dice, seed);
 	draw_policy(&world, &policy);
+	for (int i = 0; i < KEYS; i++)
+		world.ledgers[i].credit = 1;
 	gate_init(&world.gate, "*", 1, &policy);
 	assert_int_equal(engine_create(&config, &world.engine), HG_OK);
 	for (int i = 0; i < 400; i++) {
