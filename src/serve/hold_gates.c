@@ -254,6 +254,7 @@ static struct gate *gate_of_key(void *arg, const struct key *key)
 
 void hold_gates_changed(struct hold *hold)
 {
+	(void)atomic_fetch_add_explicit(&hold->gates_turn, 1, memory_order_release);
 	engine_gates_changed(hold->engine, gate_of_key, hold->server, server_now_us());
 }
 

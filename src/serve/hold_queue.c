@@ -41,7 +41,9 @@ void hold_enqueue(struct conn *conn, struct hold_turn *turn)
 /* What waits behind holds has changed by so much. */
 static void recount(struct hold_conn *hold, struct hold_turn *turn)
 {
-	uint64_t bytes = output_bytes(&turn->behind) + output_bytes(&turn->reply);
+	/* Until it is ready its reply is not this thread's to look at: an error is written where the answer is given.
+	 */
+	uint64_t bytes = output_bytes(&turn->behind) + (turn->ready ? output_bytes(&turn->reply) : 0);
 
 	hold->queued_bytes += bytes - turn->behind_counted;
 	turn->behind_counted = bytes;
