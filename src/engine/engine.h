@@ -84,7 +84,8 @@ void link_set_counted(struct engine *engine, struct link *link, bool counted, in
 void link_multiplexed(struct engine *engine, struct link *link, int64_t now_us);
 /* A ready reply was queued behind the last turn; to be told once for each turn. */
 void link_behind(struct engine *engine, struct link *link, int64_t now_us);
-/* Too many bytes wait behind the first hold: it ends with nil. */
+/* Too many bytes wait behind the first hold: it ends with nil; that of an origin with an error, since nil would say
+ * that the row does not exist. */
 void link_release(struct engine *engine, struct link *link, int64_t now_us);
 /* What was granted to it has been handed to the kernel: leases begin. */
 void link_sent(struct engine *engine, struct link *link, int64_t now_us);
