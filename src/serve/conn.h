@@ -116,6 +116,8 @@ bool conn_may_run(struct conn *conn);
 /* Is it a reader that does not read, above its limits? Looks at progress since it was last asked. */
 bool conn_stalled(struct conn *conn, int64_t now_us);
 void conn_output_free(struct conn *conn);
+/* Brings the server's sum up to date with what this connection has not written yet. */
+void conn_count_output(struct conn *conn);
 
 /* commands_transaction.c: queues what is not run inside MULTI; forgets the queue. */
 void transaction_queue(struct call *call, const struct command *command);

@@ -17,8 +17,7 @@ static int64_t mark_bytes(const struct server *server)
 	return LIVE(server, output_bytes) / 2;
 }
 
-/* Brings the server's sum up to date with what this connection has not written yet. */
-static void count_output(struct conn *conn)
+void conn_count_output(struct conn *conn)
 {
 	struct conn_private *own = conn->own;
 	uint64_t bytes = output_bytes(&conn->output);
@@ -34,7 +33,7 @@ static void count_output(struct conn *conn)
 void conn_output_free(struct conn *conn)
 {
 	output_fini(&conn->output);
-	count_output(conn);
+	conn_count_output(conn);
 }
 
 static void drop(struct conn *conn, const char *cause)
@@ -118,7 +117,7 @@ void conn_flush(struct conn *conn)
 	if (own->writing) {
 		if (is_above_limit(conn))
 			drop(conn, "output");
-		count_output(conn);
+		conn_count_output(conn);
 		return;
 	}
 	count = output_vectors(&conn->output, vectors, CONN_VECTORS);
@@ -139,7 +138,7 @@ void conn_flush(struct conn *conn)
 		drop(conn, "output");
 	else
 		write_rest(conn);
-	count_output(conn);
+	conn_count_output(conn);
 	go_on(conn);
 }
 

@@ -68,6 +68,11 @@ uint64_t hold_waiting(const struct server *server)
 	return atomic_load_explicit(&server->hold->waiting, memory_order_relaxed);
 }
 
+uint64_t hold_unanswered(const struct server *server)
+{
+	return atomic_load_explicit(&server->hold->queued, memory_order_acquire);
+}
+
 /* ---- the clock, on loop 0 ------------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *timer);

@@ -51,6 +51,9 @@ void hold_ask_in_exec(struct call *call);
 
 /* How many asks are held now, over all connections (drain at SIGTERM). */
 uint64_t hold_waiting(const struct server *server);
+/* How many commands are held, or answered with their replies not yet in their connections' outputs. What has left this
+ * sum is in the server's sum of output. */
+uint64_t hold_unanswered(const struct server *server);
 /* A line for each gate and counter: the `# Herdgate` section of INFO; `reset` by CONFIG RESETSTAT. */
 void hold_info(struct server *server, struct buffer *out);
 void hold_reset_stats(struct server *server);

@@ -57,6 +57,7 @@ struct hold {
 	bool timer_open;
 	int64_t armed_us;         /* when the timer is set for; under the lock */
 	_Atomic uint64_t waiting; /* asks held now */
+	_Atomic uint64_t queued;  /* commands in the queues of all connections */
 	uint64_t *fresh_base;     /* CONFIG RESETSTAT: fresh hits per gate until then */
 };
 

@@ -36,6 +36,7 @@ void hold_enqueue(struct conn *conn, struct hold_turn *turn)
 {
 	list_push_back(&conn->hold->queue, &turn->in_queue);
 	conn->hold->queue_len++;
+	(void)atomic_fetch_add_explicit(&conn->loop->server->hold->queued, 1, memory_order_relaxed);
 }
 
 /* What waits behind holds has changed by so much. */
@@ -49,10 +50,16 @@ static void recount(struct hold_conn *hold, struct hold_turn *turn)
 	turn->behind_counted = bytes;
 }
 
+static void unqueue(struct conn *conn, uint32_t count)
+{
+	(void)atomic_fetch_sub_explicit(&conn->loop->server->hold->queued, count, memory_order_release);
+}
+
 void hold_turn_ready(struct hold_turn *turn)
 {
 	struct conn *conn = turn->conn;
 	struct hold_conn *hold = conn->hold;
+	uint32_t before = hold->queue_len;
 
 	turn->ready = true;
 	recount(hold, turn);
@@ -69,6 +76,8 @@ void hold_turn_ready(struct hold_turn *turn)
 		list_remove(&first->in_queue);
 		hold_turn_free(first);
 	}
+	conn_count_output(conn);
+	unqueue(conn, before - hold->queue_len);
 	conn_flush_later(conn);
 }
 
@@ -190,6 +199,7 @@ void hold_conn_close(struct conn *conn, int64_t now_us)
 	LIST_EACH (queued, &hold->queue)
 		list_remove(&LIST_ENTRY(queued, struct hold_turn, in_queue)->in_inbox);
 	uv_mutex_unlock(&conn->loop->hold->lock);
+	unqueue(conn, hold->queue_len);
 	while ((node = list_pop(&hold->queue)) != NULL)
 		hold_turn_free(LIST_ENTRY(node, struct hold_turn, in_queue));
 	alloc_free(conn->loop->server->allocator, hold);

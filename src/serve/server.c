@@ -23,6 +23,7 @@
 #define MEMORY_TICK_MIN_MS 1
 #define MEMORY_TICK_MAX_MS 100
 #define DRAIN_STEP_MS 10u
+#define DRAIN_STALL_US 1000000
 #define SAMPLE_MS 1000u
 
 int64_t server_now_us(void)
@@ -110,12 +111,25 @@ static void stop_loops(struct server *server)
 		loop_stop(&server->loops[i - 1]);
 }
 
+/* Has everybody been answered, and have the answers left? Who does not read them is waited for a second at most. */
+static bool is_drained(struct server_private *own, uint64_t unanswered, int64_t now_us)
+{
+	uint64_t left = atomic_load_explicit(&own->output_bytes, memory_order_relaxed);
+
+	if (unanswered > 0 || left < own->drain_left) {
+		own->drain_left = unanswered > 0 ? UINT64_MAX : left;
+		own->drain_left_us = now_us;
+	}
+	return unanswered == 0 && (left == 0 || sat_sub(now_us, own->drain_left_us) >= DRAIN_STALL_US);
+}
+
 static void on_drain(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
-	uint64_t waiting = hold_waiting(server);
+	uint64_t waiting = hold_unanswered(server);
+	int64_t now_us = server_now_us();
 
-	if (waiting > 0 && server_now_us() < server->own->drain_until_us)
+	if (!is_drained(server->own, waiting, now_us) && now_us < server->own->drain_until_us)
 		return;
 	server_log(LOG_INFO, "stopping", "still_waiting=%llu", (unsigned long long)waiting);
 	stop_loops(server);
@@ -130,6 +144,7 @@ static void on_terminate(uv_signal_t *signal, int number)
 		log_close();
 		_exit(0);
 	}
+	server->own->drain_left = UINT64_MAX;
 	server->own->drain_until_us = sat_add(server_now_us(), server->config->daemon.drain_us);
 	server_log(LOG_INFO, "draining", "signal=%d waiting=%llu", number, (unsigned long long)hold_waiting(server));
 	listen_stop(server);
@@ -196,12 +211,18 @@ static uint64_t random_seed(void)
 	return seed;
 }
 
-static void close_loops(struct server *server, unsigned count)
+static void join_loops(struct server *server, unsigned count)
 {
 	for (unsigned i = 1; i < count; i++) {
 		if (server->loops[i].own->started)
 			(void)uv_thread_join(&server->loops[i].thread);
+		server->loops[i].own->started = false;
 	}
+}
+
+static void close_loops(struct server *server, unsigned count)
+{
+	join_loops(server, count);
 	for (unsigned i = count; i > 0; i--)
 		loop_close(&server->loops[i - 1]);
 }
@@ -264,6 +285,7 @@ no_keyspace:
 
 static void close_parts(struct server *server)
 {
+	join_loops(server, server->loops_len); /* a loop may be giving up its use of gates that a reload replaced */
 	hold_stop(server->hold);
 	close_loops(server, server->loops_len);
 	hold_destroy(server->hold);

@@ -55,6 +55,8 @@ struct server_private {
 	uv_signal_t signals[3];
 	uv_timer_t housekeeping, drain, sample;
 	int64_t drain_until_us;
+	uint64_t drain_left; /* the least output that was left while draining, and since when it has been that */
+	int64_t drain_left_us;
 	int exit_code;
 	bool stopping; /* the loops have been told to */
 	_Atomic uint64_t next_client_id;

@@ -1,6 +1,6 @@
 """Attempts to break it: what changes under a reply that is held, and what the answer must look like all the same."""
 
-import os
+import resource
 import signal
 import time
 
@@ -74,3 +74,39 @@ def test_what_was_parked_while_its_gate_went_is_answered_as_plain_redis(daemon):
     assert daemon.ask("HERD", "FLIGHTS") == []
     first.close()
     second.close()
+
+
+# ---- the end
+
+
+@with_config('threads = 1  drain = 10s  gate "k:*" { grace = off  wait = 60s  lease = 30s  lease_first = 30s }')
+def test_sigterm_lets_every_answer_leave(daemon):
+    """More waiters than are answered in one round of a loop."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < 4000:
+        if 0 <= hard < 4000:
+            skip(f"only {hard} descriptors are allowed here")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4000, hard))
+    leader, waiters = lead(daemon), [daemon.connect() for _ in range(2000)]
+    for waiter in waiters:
+        waiter.send("GET", "k:1")
+    eventually(lambda: explain(leader, "k:1")["waiters"] == len(waiters), 20)
+    daemon.signal(signal.SIGTERM)
+    eventually(lambda: "draining" in daemon.log())
+    leader.send("SET", "k:1", "v")
+    assert [waiter.read() for waiter in waiters] == [b"v"] * len(waiters)
+    assert daemon.process.wait(patient(5)) == 0
+
+
+@with_config('drain = 10s  gate "k:*" { grace = off  wait = 60s  lease = 30s  lease_first = 30s }')
+def test_sigterm_lets_a_large_answer_leave_as_long_as_it_is_read(daemon):
+    leader, reader, sleeper = lead(daemon), daemon.connect(), daemon.connect(receive_buffer=4096)
+    for waiter in (reader, sleeper):
+        waiter.send("GET", "k:1")
+    eventually(lambda: explain(leader, "k:1")["waiters"] == 2)
+    daemon.signal(signal.SIGTERM)
+    eventually(lambda: "draining" in daemon.log())
+    value = b"x" * (16 << 20)
+    leader.send("SET", "k:1", value)
+    assert reader.read() == value
+    assert daemon.process.wait(patient(5)) == 0, "who does not read is not waited for"
