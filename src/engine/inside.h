@@ -18,6 +18,7 @@
 #define CUT_UNMEASURED_US SECOND_US
 #define PAST_LEASES 4u
 #define GAVE_UP_FLIGHTS 3u
+#define GAVE_UP_LEAST_US 50000 /* closes that come sooner are cancelled calls, no time-outs */
 #define NILS_MAX 64u
 #define PEERS_MAX 20000u
 #define REMARKS_MAX 32u

@@ -317,6 +317,8 @@ static void learn_limit(struct engine *engine, struct peer *peer, const struct a
 	int64_t age = sat_sub(now_us, ask->arrived_us);
 	int64_t apart = age > peer->gave_up_age_us ? age - peer->gave_up_age_us : peer->gave_up_age_us - age;
 
+	if (age < GAVE_UP_LEAST_US)
+		return;
 	if (flight->leader_closed_us != HG_NEVER && sat_sub(now_us, flight->leader_closed_us) <= HANDOVER_DELAY_US)
 		return;
 	for (uint32_t i = 0; i < peer->gave_up_len; i++) {

@@ -97,6 +97,23 @@ static void test_link__different_ages_teach_nothing(void **state)
 	world_close(&world);
 }
 
+static void test_link__calls_cancelled_at_once_teach_nothing(void **state)
+{
+	struct world world;
+	struct client *leader;
+
+	(void)state;
+	world_open(&world, GATE_CLIENT);
+	leader = connect_to(&world, "leader");
+	for (int i = 0; i < 5; i++)
+		give_up(&world, leader, "hasty", 50 * MS - 1);
+	assert_int_equal(world.remarks[REMARK_GAVE_UP], 0);
+	for (int i = 0; i < 3; i++)
+		give_up(&world, leader, "hasty", 50 * MS);
+	assert_int_equal(world.remarks[REMARK_GAVE_UP], 1);
+	world_close(&world);
+}
+
 static void test_link__many_closes_in_two_flights_teach_nothing(void **state)
 {
 	struct world world;
@@ -246,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_link__three_closes_at_one_age_teach_a_peers_limit),
 		cmocka_unit_test(test_link__a_limit_is_forgotten_after_ten_minutes),
 		cmocka_unit_test(test_link__different_ages_teach_nothing),
+		cmocka_unit_test(test_link__calls_cancelled_at_once_teach_nothing),
 		cmocka_unit_test(test_link__many_closes_in_two_flights_teach_nothing),
 		cmocka_unit_test(test_link__a_program_that_ends_is_no_time_out),
 		cmocka_unit_test(test_link__a_leader_that_closed_long_before_hides_no_time_out),
