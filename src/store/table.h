@@ -109,6 +109,20 @@ static inline bool table_entry_is(const struct entry *entry, const struct key *k
 	       table_same(bytes, key->bytes.at, key->bytes.len);
 }
 
+/* The words of `line` with this tag, as bits. A word may change right after: look at it again. */
+static inline uint32_t table_matches(const struct line *line, uint64_t tag)
+{
+	uint32_t match = 0;
+
+#pragma GCC unroll 7
+	for (uint32_t i = 0; i < TABLE_WORDS; i++) {
+		uint64_t word = atomic_load_explicit(&line->words[i], memory_order_relaxed);
+
+		match |= (uint32_t)((word ^ tag) >> 48 == 0) << i;
+	}
+	return match;
+}
+
 /* The entry of `key`, or NULL. For readers in a section and for writers. Here for the sake of memory_find. */
 static inline struct entry *table_find(struct table *table, const struct key *key)
 {
@@ -116,8 +130,9 @@ static inline struct entry *table_find(struct table *table, const struct key *ke
 	uint64_t tag = table_tag(key->hash);
 
 	do {
-		for (uint32_t i = 0; i < TABLE_WORDS; i++) {
-			uint64_t word = atomic_load_explicit(&line->words[i], memory_order_acquire);
+		/* Which word it is, if any, cannot be foretold: no branch is made of it. */
+		for (uint32_t match = table_matches(line, tag); match != 0; match &= match - 1) {
+			uint64_t word = atomic_load_explicit(&line->words[__builtin_ctz(match)], memory_order_acquire);
 
 			if ((word ^ tag) >> 48 == 0 && table_entry_is(table_entry(word), key))
 				return table_entry(word);
