@@ -68,6 +68,12 @@ void engine_destroy(struct engine *engine)
 	alloc_free(engine->allocator, engine);
 }
 
+void engine_set_limits(struct engine *engine, uint32_t waiters_max, uint32_t flights_max)
+{
+	engine->config.waiters_max = waiters_max;
+	engine->config.flights_max = flights_max;
+}
+
 /* ---- the clockwork -------------------------------------------------------------------------------------------- */
 
 static int64_t due_of(const struct heap *heap)

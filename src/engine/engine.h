@@ -46,6 +46,9 @@ enum hg_err engine_create(const struct engine_config *config, struct engine **ou
 /* No link may be open. */
 void engine_destroy(struct engine *engine);
 
+/* Other limits from now on; what is above them stays until it ends. */
+void engine_set_limits(struct engine *engine, uint32_t waiters_max, uint32_t flights_max);
+
 /* When engine_tick() is due; HG_NEVER where nothing is. */
 int64_t engine_due_us(const struct engine *engine);
 /* Ends what is due at `now_us`, in the order of the instants at which it was due. */

@@ -294,6 +294,7 @@ enum hg_err hold_set_gates(struct server *server, const struct config *config, s
 	list_push_back(&hold->gates_all, &gates->in_hold);
 	past = atomic_exchange_explicit(&hold->gates, gates, memory_order_acq_rel);
 	hold_gates_changed(hold);
+	engine_set_limits(hold->engine, config->limits.waiters, config->limits.flights);
 	hold_leave(hold);
 	retire(server, past);
 	return HG_OK;

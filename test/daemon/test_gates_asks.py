@@ -436,13 +436,14 @@ def test_one_connection_may_have_only_so_many_held_asks(daemon):
     assert (counters["led"], counters["refused"], counters["asks"]) == (3, 1, 6)
 
 
-def refused_when_full(daemon):
+def refused_when_full(daemon, name):
     leader, first, late = clients(daemon, 3)
     leader.ask("GET", "k:1")
     first.send("GET", "k:1")
     assert held(first)
     begin = time.monotonic()
-    assert late.ask("GET", "k:1").word == "HERDFULL"
+    refusal = late.ask("GET", "k:1")
+    assert refusal.word == "HERDFULL" and f"({name})" in refusal.text
     assert time.monotonic() - begin < patient(1)
     assert late.ask("PING") == "PONG" and herd_counters(daemon)["refused"] == 1
     leader.ask("SET", "k:1", "v")
@@ -451,12 +452,12 @@ def refused_when_full(daemon):
 
 @with_config('gate "k:*" { grace = off  max_waiters = 1 }')
 def test_a_key_may_have_only_so_many_waiters(daemon):
-    refused_when_full(daemon)
+    refused_when_full(daemon, "max_waiters")
 
 
 @with_config('limits { waiters = 1 } gate "k:*" { grace = off }')
 def test_all_keys_together_may_have_only_so_many_waiters(daemon):
-    refused_when_full(daemon)
+    refused_when_full(daemon, "waiters")
 
 
 @with_config('limits { flights = 2 } gate "k:*" { }')
@@ -465,7 +466,7 @@ def test_only_so_many_keys_may_be_computed_at_once_and_stale_values_need_none(da
     make_stale(daemon, "k:old")
     assert client.ask("MGET", "k:1", "k:2") == [None, None]
     refusal = other.ask("GET", "k:3")
-    assert refusal.word == "HERDFULL"
+    assert refusal.word == "HERDFULL" and "(flights)" in refusal.text
     assert other.ask("GET", "k:old") == b"old"
     client.ask("SET", "k:1", "v")
     assert other.ask("GET", "k:3") is None

@@ -199,6 +199,26 @@ def test_a_reload_changes_policies_and_keeps_what_was_learnt(daemon):
     assert known[known.index(b"asks") + 1] == 3
 
 
+@with_config('limits { waiters = 10 } gate "k:*" { grace = off }')
+def test_a_reload_that_shrinks_limits_drops_nobody_who_waits(daemon):
+    leader, first, second, third = clients(daemon, 4)
+    leader.ask("GET", "k:1")
+    for waiter in (first, second):
+        waiter.send("GET", "k:1")
+        assert waiter.silent_for(0.02)
+    rewrite(daemon, 'limits { waiters = 1  waiters_per_client = 1 } gate "k:*" { grace = off }')
+    refusal = third.ask("GET", "k:1")
+    assert refusal.word == "HERDFULL" and "(waiters)" in refusal.text
+    assert first.silent_for(0.02)
+    first.send("GET", "k:2")
+    leader.ask("SET", "k:1", "v")
+    assert first.read() == second.read() == b"v" and "waiters_per_client" in first.read().text
+    rewrite(daemon, 'limits { waiters = 1  flights = 1 } gate "k:*" { grace = off }')
+    assert leader.ask("GET", "k:3") is None
+    refusal = third.ask("GET", "k:4")
+    assert refusal.word == "HERDFULL" and "(flights)" in refusal.text
+
+
 @with_config('gate "%sx" { mode = off } gate "%sy" { grace = off }' % ("k" * 70, "k" * 70))
 def test_gates_whose_long_names_begin_alike_are_not_confused(daemon):
     first, second = clients(daemon, 2)

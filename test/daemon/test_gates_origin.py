@@ -42,6 +42,17 @@ def test_a_cold_herd_is_one_query(start, folder):
     assert askers[0].ask("GET", "product:1") == b"chair" and queries(daemon) == 1
 
 
+def test_lives_are_spread_by_the_jitter_and_never_longer_than_asked(start, folder):
+    shop = Catalogue(folder, [(str(i), "x", 0) for i in range(300)])
+    daemon = start(shop.config("ttl = 100s  jitter = 50%"))
+    client = daemon.connect()
+    client.ask("MGET", *[f"product:{i}" for i in range(300)])
+    lives = [client.ask("TTL", f"product:{i}") for i in range(300)]
+    assert 48 <= min(lives) and max(lives) <= 100
+    shares = [sum(low <= life < low + 10 for life in lives) for low in range(50, 100, 10)]
+    assert min(shares) > 25, shares
+
+
 def test_json_is_the_row_and_json_rows_are_all_of_them(start, folder):
     shop = Catalogue(folder, [("1", 'a "chair"', 0), ("2", None, 1.5)])
     daemon = start(shop.config("result = json", pattern="row:{id}", query="SELECT * FROM product WHERE id = :id")
