@@ -71,8 +71,8 @@ def test_a_load_that_takes_no_time_is_no_hit(start, folder):
 
 
 def test_after_mixed_traffic_every_ask_was_counted_once(start, folder):
-    """Six clients ask for keys of four gates, singly and by many, with expiries, invalidations, transactions and missing
-    rows; the daemon has counted as many asks as they made, and each under one verdict."""
+    """Six clients ask for keys of four gates, singly and by many, with expiries, invalidations, transactions and
+    missing rows; the daemon has counted as many asks as they made, and each under one verdict."""
     shop = Catalogue(folder, [(str(i), f"row {i}", i % 2) for i in range(0, 30, 2)])
     daemon = start(shop.config("ttl = 30ms  absent_ttl = 20ms") + 'gate "cold:*" { grace = off  wait = 10s }\n'
                    'gate "warm:*" { grace = 50ms  wait = 10s }\ngate "seen:*" { mode = observe }\n')
@@ -115,7 +115,8 @@ def test_after_mixed_traffic_every_ask_was_counted_once(start, folder):
         "skipped"] + origin["canceled"] + origin["running"] + origin["queued"]
 
 
-@with_config('gate "k:*" { grace = 1m  wait = 60ms  lease_first = 10s  error_backoff = 20ms } gate "s:*" { mode = observe }')
+@with_config('gate "k:*" { grace = 1m  wait = 60ms  lease_first = 10s  error_backoff = 20ms } '
+             'gate "s:*" { mode = observe }')
 def test_each_event_moves_its_own_counters_and_no_other(daemon):
     one, two = clients(daemon, 2)
 

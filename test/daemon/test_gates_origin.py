@@ -1,4 +1,4 @@
-"""Gates with an origin: the daemon itself runs the query, once, and what comes of it when the database is in trouble."""
+"""Gates with an origin: the daemon itself runs the query, once; and what comes of a database in trouble."""
 
 import json
 import os
@@ -67,7 +67,8 @@ def test_json_is_the_row_and_json_rows_are_all_of_them(start, folder):
 
 
 def test_captures_are_bound_and_never_part_of_the_sql(start, folder):
-    shop = Catalogue(folder, [("1", "chair", 0), ("' OR '1'='1", "quoted", 0), ("%", "percent", 0), ("ü", "umlaut", 0)])
+    shop = Catalogue(folder, [("1", "chair", 0), ("' OR '1'='1", "quoted", 0), ("%", "percent", 0),
+                              ("ü", "umlaut", 0)])
     daemon = start(shop.config())
     client = daemon.connect()
     for bad in ("0' OR '1'='1", "1; DROP TABLE product", "1' UNION SELECT 'x", "1--", "1/*", '1"', "_", "1\x00", "\x00",
@@ -81,7 +82,8 @@ def test_captures_are_bound_and_never_part_of_the_sql(start, folder):
 
 def test_several_captures_each_have_their_place(start, folder):
     shop = Catalogue(folder, [("a-b", "first", 0), ("b-a", "second", 0)])
-    daemon = start(shop.config(pattern="{two}/*/{one}", query="SELECT name FROM product WHERE id = :one || '-' || :two"))
+    daemon = start(shop.config(pattern="{two}/*/{one}",
+                               query="SELECT name FROM product WHERE id = :one || '-' || :two"))
     assert daemon.ask("GET", "b/any:thing/a") == b"first" and daemon.ask("GET", "a//b") == b"second"
 
 
