@@ -1,6 +1,7 @@
 /* main.c - the program `herdgate`: its subcommands and what they are told on the command line. */
 #include "config/config.h"
 #include "demo/demo.h"
+#include "origin/query.h"
 #include "serve/server.h"
 
 #include <getopt.h>
@@ -29,7 +30,8 @@ static const char serve_help[] =
 	"                       (without any: 127.0.0.1:6380)\n"
 	"  -g, --gate PATTERN   hold keys like 'product:*' or 'user:{id}' with all defaults; may be repeated; before "
 	"those\n"
-	"                       of the file. Without a gate nothing is held: answers as plain Redis, and counts\n"
+	"                       of the file. With neither file nor gate nothing is held: answers as plain Redis, and\n"
+	"                       counts what holding would save\n"
 	"  -t, --threads N      event loops (default: one for each processor, at most 8)\n"
 	"      --check          print what would run, or what is wrong, and exit (0: fine, 1: faults)\n"
 	"  -h, --help           this text\n"
@@ -64,11 +66,13 @@ static bool read_arguments(int argc, char **argv, struct serve_arguments *argume
 						{"check", no_argument, NULL, 'C'},
 						{"help", no_argument, NULL, 'h'},
 						{NULL, 0, NULL, 0}};
+	static char name[] = "herdgate serve";
 	struct config_overrides *overrides = &arguments->overrides;
 	int option;
 
 	overrides->listen = arguments->listen;
 	overrides->gates = arguments->gates;
+	argv[0] = name; /* with which getopt begins its messages */
 	while ((option = getopt_long(argc, argv, "c:l:g:t:h", options, NULL)) != -1) {
 		bool good = true;
 
@@ -104,6 +108,33 @@ static bool read_arguments(int argc, char **argv, struct serve_arguments *argume
 	return true;
 }
 
+/* What can be said of queries without their database; prints what is wrong. */
+static bool queries_good(const struct config *config)
+{
+	bool good = true;
+
+	for (uint32_t i = 0; i < config->gates_len; i++) {
+		const struct config_gate *gate = &config->gates[i];
+		const char *names[PATTERN_CAPTURES_MAX];
+		uint32_t names_len = pattern_captures(gate->pattern);
+		struct origin_query *query = NULL;
+		struct hg_fault fault = {0};
+
+		if (gate->origin < 0)
+			continue;
+		for (uint32_t n = 0; n < names_len; n++)
+			names[n] = pattern_capture_name(gate->pattern, n);
+		if (query_create(config->allocator, config->origins[gate->origin].name, 0, hg_text(gate->query),
+				 gate->result, names, names_len, &query, &fault) != HG_OK) {
+			fprintf(stderr, "%s:%u: gate \"%s\": option 'query': %s\n", config->file, gate->line,
+				gate->name, fault.text);
+			good = false;
+		}
+		query_unref(query);
+	}
+	return good;
+}
+
 static int run_serve(int argc, char **argv)
 {
 	struct serve_arguments arguments = {0};
@@ -130,6 +161,10 @@ static int run_serve(int argc, char **argv)
 	if (err != HG_OK) {
 		if (err == HG_ERR_MEMORY)
 			fprintf(stderr, "herdgate serve: out of memory\n");
+		return EXIT_FAILURE;
+	}
+	if (!queries_good(config)) {
+		config_destroy(config);
 		return EXIT_FAILURE;
 	}
 	if (arguments.check) {

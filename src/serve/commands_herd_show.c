@@ -150,8 +150,12 @@ static int64_t quantile_ms(const uint64_t histogram[36], double share)
 
 static const char *gate_advice(const struct hold_gate *gate, const struct gate_counters *counters)
 {
+	if (hold_mode(gate) == GATE_OBSERVE && counters->would_wait == 0)
+		return "";
 	if (hold_mode(gate) == GATE_OBSERVE)
-		return counters->would_wait > 0 ? "holding would have saved loads: HERD GATE <pattern> hold" : "";
+		return strcmp(gate->gate->name, "*") != 0 ? "holding would have saved loads: HERD GATE <pattern> hold"
+							  : "holding would have saved loads: the herd_prefix lines of "
+							    "INFO herdgate say of which keys; give those a gate";
 	if (gate->gate->looked_again > 0 && !gate->policy.own_lock)
 		return "leaders ask for their own key before they fill it: set own_lock = yes if they have a lock of "
 		       "their own";

@@ -186,6 +186,11 @@ def test_check_prints_what_would_run_or_the_faults(folder):
     bad = run_serve("-c", path, "--check")
     assert bad.returncode == 1 and f"{path}:2" in bad.stderr
     assert run_serve("-c", path).returncode == 1
+    with open(path, "w") as file:
+        file.write('origin "x" { type = sqlite path = "x.db" }\n'
+                   'gate "a:{id}" { origin = x query = "DELETE FROM t WHERE id = :id" }\n')
+    bad = run_serve("-c", path, "--check")
+    assert bad.returncode == 1 and f"{path}:2" in bad.stderr and "only a query that reads" in bad.stderr
     assert run_serve("--nosuch").returncode == 2 and run_serve("extra").returncode == 2
 
 
