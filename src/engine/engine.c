@@ -176,7 +176,7 @@ void printable(char *out, size_t room, struct hg_bytes bytes)
 	size_t len = bytes.len < room - 1 ? bytes.len : room - 1;
 
 	for (size_t i = 0; i < len; i++)
-		out[i] = at[i] >= 0x20 && at[i] < 0x7f ? (char)at[i] : '?';
+		out[i] = at[i] < 0x20 || at[i] >= 0x7f ? '?' : at[i] == '"' ? '\'' : (char)at[i];
 	out[len] = '\0';
 }
 

@@ -205,9 +205,39 @@ static void begin_line(struct line *line, enum log_level level, const char *even
 	    parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, now.tv_nsec / 1000000, level_words[level], event);
 }
 
+/* Is the quote at `at` the end of a value: does the line end here, or another name=value follow? */
+static bool closes(const struct line *line, size_t at)
+{
+	size_t i = at + 2;
+
+	if (at + 1 >= line->len)
+		return true;
+	while (i < line->len && ((line->text[i] >= 'a' && line->text[i] <= 'z') || line->text[i] == '_'))
+		i++;
+	return line->text[at + 1] == ' ' && i > at + 2 && i < line->len && line->text[i] == '=';
+}
+
+/* A value in quotes may itself have quotes: they become apostrophes, so that logfmt stays logfmt. */
+static void calm_quotes(struct line *line)
+{
+	bool inside = false;
+
+	for (size_t i = 0; i < line->len; i++) {
+		if (line->text[i] != '"')
+			continue;
+		if (!inside && i > 0 && line->text[i - 1] == '=')
+			inside = true;
+		else if (inside && closes(line, i))
+			inside = false;
+		else
+			line->text[i] = '\'';
+	}
+}
+
 /* One event is one line, whatever bytes came from outside. */
 static void end_line(struct line *line)
 {
+	calm_quotes(line);
 	for (size_t i = 0; i < line->len; i++) {
 		if ((unsigned char)line->text[i] < ' ' || line->text[i] == 0x7f)
 			line->text[i] = '?';

@@ -99,14 +99,14 @@ static const struct bad values[] = {
 
 static const struct bad names[] = {
 	{"thread = 2", "1: unknown option 'thread'; did you mean 'threads'?"},
-	{"lease = 2s", "1: unknown option 'lease'; it belongs into a block 'gate'"},
-	{"max_bytes = 1gb", "1: unknown option 'max_bytes'; it belongs into 'store memory'"},
+	{"lease = 2s", "1: unknown option 'lease'; it belongs in a block 'gate'"},
+	{"max_bytes = 1gb", "1: unknown option 'max_bytes'; it belongs in 'store memory'"},
 	{"gate = \"a\"", "1: unknown option 'gate'; it is a block: gate \"pattern\" { ... }"},
 	{"colour = red", "1: unknown option 'colour'"},
 	{"gates \"a\" { }", "1: unknown block 'gates'; did you mean 'gate'?"},
 	{"cluster { }", "1: unknown block 'cluster'"},
 	{"gate \"a\" { leese = 2s }", "1: gate \"a\": unknown option 'leese'; did you mean 'lease'?"},
-	{"gate \"a\" { pool_max = 2 }", "1: gate \"a\": unknown option 'pool_max'; it belongs into a block 'origin'"},
+	{"gate \"a\" { pool_max = 2 }", "1: gate \"a\": unknown option 'pool_max'; it belongs in a block 'origin'"},
 	{"gate \"a\" { threads = 2 }", "1: gate \"a\": unknown option 'threads'; it stands outside of any block"},
 	{"gate \"a\" { origin \"c\" { } }", "1: gate \"a\": the block 'origin' cannot stand inside"},
 	{"gate \"a\" { lease = 2s\nlease = 3s }", "2: gate \"a\": option 'lease' has been given at line 1 already"},
