@@ -203,9 +203,9 @@ void table_defaults(const struct option_table *table, void *target)
 const char *tables_hint(const char *name)
 {
 	static const char *const hints[TABLES_LEN] = {
-		"; it stands outside of any block",   "; it belongs in the block 'limits'",
-		"; it belongs in 'store memory'",   "; it belongs into a block 'user'",
-		"; it belongs in a block 'origin'", "; it belongs into a block 'gate'",
+		"; it stands outside of any block", "; it belongs in the block 'limits'",
+		"; it belongs in 'store memory'",   "; it belongs in a block 'user'",
+		"; it belongs in a block 'origin'", "; it belongs in a block 'gate'",
 	};
 
 	for (size_t i = 0; i < TABLES_LEN; i++) {
