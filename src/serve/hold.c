@@ -195,6 +195,7 @@ void hold_stop(struct hold *hold)
 	hold->timer_open = false;
 	hold_fail_starts(hold);
 	hold_leave(hold);
+	hold_probe_join(hold);
 	gates_close_origins(hold);
 }
 
@@ -232,6 +233,7 @@ enum hg_err hold_create(struct server *server, struct hold **out_hold)
 	list_init(&hold->gates_all);
 	list_init(&hold->starts);
 	list_init(&hold->ended);
+	list_init(&hold->probings);
 	list_init(&hold->load_message.node);
 	list_init(&hold->timer_message.node);
 	hold->load_message.run = hold_run_loads;

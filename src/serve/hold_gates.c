@@ -117,16 +117,6 @@ static enum hg_err open_origin(const struct hg_allocator *allocator, const struc
 	return sqlite_origin_create(&sqlite, &gates->origins[i], out_fault);
 }
 
-/* A database that cannot be used now is no fault: it is said, and shows again at the first load. */
-static void probe_origin(struct gates *gates, uint32_t i)
-{
-	struct hg_fault fault = {0};
-
-	if (gates->origins[i].ops->probe(gates->origins[i].self, &fault) != HG_OK)
-		server_log(LOG_WARN, "origin_unusable", "origin=\"%s\" cause=\"%s\"", gates->origin_names[i],
-			   fault.text);
-}
-
 static enum hg_err prepare_query(struct hold_gate *gate, const struct config_gate *from, struct hg_fault *out_fault)
 {
 	const char *names[PATTERN_CAPTURES_MAX];
@@ -180,7 +170,6 @@ static enum hg_err make_gates(const struct hg_allocator *allocator, const struct
 		err = open_origin(allocator, config, i, gates, out_fault);
 		if (err != HG_OK)
 			goto free_all;
-		probe_origin(gates, i);
 	}
 	for (uint32_t i = 0; i < config->gates_len; i++) {
 		err = make_gate(allocator, gates, &config->gates[i], out_fault);
@@ -296,6 +285,7 @@ enum hg_err hold_set_gates(struct server *server, const struct config *config, s
 	hold_gates_changed(hold);
 	engine_set_limits(hold->engine, config->limits.waiters, config->limits.flights);
 	hold_leave(hold);
+	hold_probe(hold, gates);
 	retire(server, past);
 	return HG_OK;
 }

@@ -48,6 +48,7 @@ struct hold {
 	struct list_node gates_all;  /* struct gates: the current one and those that are still used; under the lock */
 	struct list_node starts;     /* struct hold_load: ordered, to be started; under the lock */
 	struct list_node ended;      /* struct hold_load: to be freed; under the lock */
+	struct list_node probings;   /* hold_probe.c */
 	struct message load_message; /* on loop 0: starts and frees loads */
 	bool load_posted;
 	bool stopped;     /* no load is started any more */
@@ -146,6 +147,12 @@ void hold_order(struct hold *hold, const struct load_order *order);
 void hold_run_loads(struct loop *loop, struct message *message);
 void hold_fail_starts(struct hold *hold);
 void hold_free_ended(struct hold *hold);
+
+/* hold_probe.c */
+/* Says in the log which of its origins cannot be used, in a while. Not under the lock. */
+void hold_probe(struct hold *hold, struct gates *gates);
+/* Waits for all that are under way. */
+void hold_probe_join(struct hold *hold);
 
 /* hold_remark.c */
 void hold_log_remark(const struct remark *remark);

@@ -254,6 +254,25 @@ def test_a_file_with_a_bad_query_changes_nothing(start, folder):
     assert daemon.ask("GET", "product:1") == b"chair"
 
 
+def test_a_database_that_is_locked_while_the_file_is_read_holds_nobody_up(start, folder):
+    """Whether it can be used is asked beside the loops: at the start, and at a reload."""
+    shop = Catalogue(folder, [("1", "chair", 0)])
+    shop.db.execute("PRAGMA journal_mode = DELETE")
+    shop.db.execute("BEGIN EXCLUSIVE")
+    begin = time.monotonic()
+    daemon = start(shop.config(origin="busy_timeout = 1s"))
+    askers = clients(daemon, 4)
+    reload(daemon, shop.config(origin="busy_timeout = 1s") + 'gate "x:*" { }')
+    while time.monotonic() < begin + 0.8:
+        asked = time.monotonic()
+        assert [asker.ask("PING") for asker in askers] == ["PONG"] * 4
+        assert time.monotonic() - asked < patient(0.3)
+        time.sleep(0.01)
+    eventually(lambda: "event=origin_unusable" in daemon.log())
+    shop.db.execute("COMMIT")
+    eventually(lambda: askers[0].ask("GET", "product:1") == b"chair")
+
+
 def test_reloads_that_add_and_remove_gates_and_origins_under_load(start, folder):
     """For a second and a half, clients ask for keys of clients and of an origin while gates and origins come and go:
     no answer is another key's, nobody is stuck, and at the end everything is as the last file says."""

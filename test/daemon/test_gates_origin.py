@@ -372,9 +372,9 @@ def test_xfetch_refreshes_sooner_what_is_dear(start, folder):
 
 def loading(daemon, key="product:1"):
     """An asker that waits for a query that runs and has read its row."""
-    before = origin_counters(daemon)["running"]
+    before = queries(daemon)
     asker = daemon.connect().send("GET", key)
-    eventually(lambda: origin_counters(daemon)["running"] == before + 1)
+    eventually(lambda: queries(daemon) == before + 1)
     time.sleep(0.05)
     return asker
 
