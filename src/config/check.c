@@ -120,6 +120,15 @@ static void advise_gate(struct loader *loader, const struct gate_draft *draft, u
 	load_advise(loader, line, "gate \"%.60s\": option '%s': %s", draft->gate.name, name, advice);
 }
 
+/* Patterns are not those of KEYS: who writes [0-9] or ? most likely means them. */
+static void check_pattern(struct loader *loader, const struct gate_draft *draft)
+{
+	if (strpbrk(draft->gate.name, "[]?") != NULL)
+		load_advise(loader, draft->gate.line,
+			    "gate \"%.60s\": '?', '[' and ']' stand for themselves; a pattern knows {name} and *",
+			    draft->gate.name);
+}
+
 /* Options that do nothing in a gate of this kind. */
 static void check_scope(struct loader *loader, const struct gate_draft *draft)
 {
@@ -190,6 +199,7 @@ void load_check(struct loader *loader)
 		if (draft->gate.pattern == NULL || draft->gate.line == 0 || draft->faulty)
 			continue;
 		check_scope(loader, draft);
+		check_pattern(loader, draft);
 		check_times(loader, draft);
 		check_effect(loader, draft);
 	}

@@ -268,6 +268,7 @@ static enum hg_err open_parts(struct server *server)
 	err = hold_set_gates(server, config, &fault);
 	if (err != HG_OK) {
 		server_log(LOG_ERROR, "cannot_start", "cause=\"%s\"", fault.text);
+		server->own->told = true;
 		goto no_gates;
 	}
 	return HG_OK;
@@ -350,8 +351,9 @@ static int open_and_serve(struct server *server)
 	int code;
 
 	if (err != HG_OK) {
-		server_log(LOG_ERROR, "cannot_start", "cause=\"%s\"",
-			   err == HG_ERR_MEMORY ? "out of memory" : "the system refused a resource");
+		if (!server->own->told)
+			server_log(LOG_ERROR, "cannot_start", "cause=\"%s\"",
+				   err == HG_ERR_MEMORY ? "out of memory" : "the system refused a resource");
 		return 1;
 	}
 	if (listen_open(server) == HG_OK) {

@@ -189,6 +189,8 @@ static const struct bad advice[] = {
 	 "2: warning: gate \"a:{x}\" never gets a key: \"*\" at line 1 takes them first"},
 	{"gate \"a\" { wait = 1s }",
 	 "1: warning: gate \"a\": option 'wait': ends before a first lease does, so askers give up early"},
+	{"gate \"user:[0-9]?\" { }",
+	 "1: warning: gate \"user:[0-9]?\": '?', '[' and ']' stand for themselves; a pattern knows {name} and *"},
 	{"gate \"a\" { blocked_after = 10s }", "1: warning: gate \"a\": option 'blocked_after': is above 'wait', so "
 					       "blocked askers give up before they are released"},
 	{"gate \"a\" { grace = 0 }",
