@@ -330,10 +330,10 @@ static void flush_entry(void *arg, struct entry *entry)
 		shard_remove(flush->shard, entry);
 }
 
-void memory_flush(struct memory *memory, uint8_t space)
+void memory_flush_part(struct memory *memory, uint64_t mask, uint8_t space)
 {
-	for (uint32_t i = 0; i < MEMORY_SHARDS; i++) {
-		struct flush flush = {&memory->shards[i], space};
+	for (; mask != 0; mask &= mask - 1) {
+		struct flush flush = {&memory->shards[__builtin_ctzll(mask)], space};
 		struct table *table = shard_table(flush.shard);
 
 		assert(shard_held(flush.shard));

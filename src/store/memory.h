@@ -144,8 +144,13 @@ enum hg_err memory_restamp(struct memory *memory, const struct entry *entry, con
 /* Under the lock. Nothing happens where `entry` has gone since it was found. */
 void memory_remove(struct memory *memory, const struct entry *entry);
 
-/* Under all locks. `space` or STORE_SPACE_ALL. */
-void memory_flush(struct memory *memory, uint8_t space);
+/* Under the locks of `mask`: the part of the store that is in those shards. `space` or STORE_SPACE_ALL. */
+void memory_flush_part(struct memory *memory, uint64_t mask, uint8_t space);
+/* Under all locks. */
+static inline void memory_flush(struct memory *memory, uint8_t space)
+{
+	memory_flush_part(memory, MEMORY_MASK_ALL, space);
+}
 
 /* Visits entries (whatever their times) of about `count` buckets from `cursor` on; returns the next cursor, 0 at the
  * end. Whatever is there from the first call to the last is visited at least once, also while the tables grow. `held`:

@@ -201,6 +201,84 @@ static void test_write__a_flush_overtakes_every_load(void **state)
 	hg_cache_close(cache);
 }
 
+/* Mid-flush, on another thread, the value of one key is made out of that of another, which has not been flushed yet. */
+static struct derived {
+	struct hg_cache *cache;
+	char outer[24], inner[24]; /* in the first lane, in the last one */
+	atomic_int countdown;      /* looks at the clock until then */
+	char made_of[8];
+} derived;
+
+static enum hg_outcome load_derived(struct hg_load *load, void *arg)
+{
+	struct hg_answer answer = {0};
+	enum hg_outcome outcome;
+
+	if (hg_cache_get(derived.cache, hg_text(derived.inner), NULL, &answer, NULL) != HG_OK)
+		return HG_FAILED;
+	(void)snprintf(derived.made_of, sizeof(derived.made_of), "%.*s", (int)answer.value.len,
+		       (const char *)answer.value.at);
+	outcome = hg_load_value(load, answer.value);
+	hg_value_release(answer.given);
+	return outcome;
+}
+
+static void *ask_derived(void *arg)
+{
+	struct hg_ask ask = {.load = load_derived};
+	struct hg_answer answer = {0};
+	enum hg_err err = hg_cache_get(derived.cache, hg_text(derived.outer), &ask, &answer, NULL);
+
+	hg_value_release(answer.given);
+	return err == HG_OK ? arg : NULL;
+}
+
+static int64_t now_and_derive(void *self)
+{
+	pthread_t thread;
+
+	if (atomic_fetch_sub(&derived.countdown, 1) == 1) {
+		assert_int_equal(pthread_create(&thread, NULL, ask_derived, NULL), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	return virtual_now(self);
+}
+
+static void name_in_lane(char *out, struct hg_cache *cache, const struct lane *lane)
+{
+	struct key key;
+
+	for (int i = 0; i < 10000; i++) {
+		(void)snprintf(out, sizeof(derived.outer), "k%d", i);
+		key = memory_key(cache->memory, hg_text(out), 0);
+		if (cache_lane(cache, &key) == lane)
+			return;
+	}
+	fail();
+}
+
+static void test_write__a_value_made_of_old_ones_during_a_flush_goes_too(void **state)
+{
+	struct source source;
+	struct hg_cache_config config;
+	struct hg_cache *cache;
+
+	source_virtual(&source, &config);
+	config.clock.now_us = now_and_derive;
+	atomic_store(&derived.countdown, 0);
+	cache = derived.cache = open_cache(&source, &config);
+	name_in_lane(derived.outer, cache, &cache->lanes[0]);
+	name_in_lane(derived.inner, cache, &cache->lanes[CACHE_LANES - 1]);
+	assert_got(get(cache, derived.inner), HG_LED, "v1");
+	source.version = 2;
+	atomic_store(&derived.countdown, CACHE_LANES / 2);
+	hg_cache_flush(cache);
+	assert_string_equal(derived.made_of, "v1");
+	assert_got(get(cache, derived.inner), HG_LED, "v2");
+	assert_got(get(cache, derived.outer), HG_LED, "v2");
+	hg_cache_close(cache);
+}
+
 /* H40: what was flushed is no fall-back for an error. */
 static void test_write__what_was_taken_away_is_not_served_instead_of_an_error(void **state)
 {
@@ -358,6 +436,7 @@ int main(void)
 		cmocka_unit_test(test_write__a_load_that_an_invalidation_overtakes_stores_nothing),
 		cmocka_unit_test(test_write__later_askers_join_the_newer_load),
 		cmocka_unit_test(test_write__a_flush_overtakes_every_load),
+		cmocka_unit_test(test_write__a_value_made_of_old_ones_during_a_flush_goes_too),
 		cmocka_unit_test(test_write__what_was_taken_away_is_not_served_instead_of_an_error),
 		cmocka_unit_test(test_write__purge_leaves_the_value_to_be_served_while_one_refresh_runs),
 		cmocka_unit_test(test_write__purge_without_grace_takes_away),
