@@ -66,7 +66,7 @@ void engine_explain(struct engine *engine, const struct key *key, struct gate *g
 	out_explain->fenced = out_explain->fence_left_us > 0;
 	out_explain->pass_left_us = left(record->pass_until_us, now_us);
 	memcpy(out_explain->last_error, record->error, sizeof(out_explain->last_error));
-	if (record->flight != NULL)
+	if (record->flight != NULL && !record->flight->observed)
 		explain_flight(record->flight, now_us, out_explain);
 }
 

@@ -111,15 +111,16 @@ static void add_gate_line(struct server *server, struct buffer *out, uint32_t nu
 {
 	struct gate_counters sum;
 	const struct gate *gate = server->hold->gates_known[number];
-	char text[512];
+	char name[sizeof(gate->name)], text[512];
 	int len;
 
+	hold_printable(name, sizeof(name), bytes_of(gate->name));
 	hold_counters(server, number, &sum);
 	len = snprintf(
 		text, sizeof(text),
 		"herd_gate%u:pattern=%s,asks=%llu,fresh=%llu,stale=%llu,led=%llu,waited=%llu,passed=%llu,refused=%llu,"
 		"fills=%llu,loads=%llu,would_wait=%llu\r\n",
-		number, gate->name,
+		number, name,
 		(unsigned long long)(sum.fresh + sum.stale + sum.led + sum.waited + sum.passed + sum.refused),
 		(unsigned long long)sum.fresh, (unsigned long long)sum.stale, (unsigned long long)sum.led,
 		(unsigned long long)sum.waited, (unsigned long long)sum.passed, (unsigned long long)sum.refused,
@@ -156,9 +157,13 @@ static void add_prefixes(struct server *server, struct buffer *out)
 	char text[256];
 
 	for (uint32_t i = 0; i < len; i++) {
-		int size = snprintf(text, sizeof(text), "herd_prefix%u:prefix=%s,pattern=%s,misses=%llu,saved=%llu\r\n",
-				    i + 1, prefixes[i].text, prefixes[i].gate->name,
-				    (unsigned long long)prefixes[i].misses, (unsigned long long)prefixes[i].saved);
+		char name[sizeof(prefixes[i].gate->name)];
+		int size;
+
+		hold_printable(name, sizeof(name), bytes_of(prefixes[i].gate->name));
+		size = snprintf(text, sizeof(text), "herd_prefix%u:prefix=%s,pattern=%s,misses=%llu,saved=%llu\r\n",
+				i + 1, prefixes[i].text, name, (unsigned long long)prefixes[i].misses,
+				(unsigned long long)prefixes[i].saved);
 
 		buffer_add(out, (struct hg_bytes){text, (size_t)sat_min(size, (int)sizeof(text) - 1)});
 	}

@@ -79,6 +79,17 @@ def test_a_prefix_goes_up_to_the_first_colon(daemon):
     assert [(line["prefix"], line["pattern"], line["misses"]) for line in lines] == [("k:", "k:*", "70")]
 
 
+@with_config('gate "k:*" { mode = observe } gate "a\nherd_asks:*" { mode = observe }')
+def test_observed_flights_are_not_shown_as_leases_and_names_stay_within_their_lines(daemon):
+    client = daemon.connect()
+    client.ask("GET", "k:1")
+    client.ask("GET", "a\nherd_asks:1")
+    assert explain(daemon, "k:1")["leader"] == "none" and client.ask("HERD", "FLIGHTS") == []
+    text = client.ask("INFO", "herdgate").decode()
+    assert text.count("\n") == text.count("\r\n") and text.count("a?herd_asks:") == 3
+    assert herd_counters(daemon)["asks"] == 2
+
+
 @no_config
 def test_prefixes_beyond_64_are_others(daemon):
     client = daemon.connect()
