@@ -58,7 +58,7 @@ struct server_private {
 	uint64_t drain_left; /* the least output that was left while draining, and since when it has been that */
 	int64_t drain_left_us;
 	int exit_code;
-	bool told; /* why it cannot start was logged already */
+	bool told;     /* why it cannot start was logged already */
 	bool stopping; /* the loops have been told to */
 	_Atomic uint64_t next_client_id;
 	_Atomic uint32_t clients;
