@@ -36,10 +36,10 @@ int main(void)
 
 	hg_cache_config_init(&config);
 	config.load = query;
-	config.policy.ttl_us = 100 * HG_MILLISECOND;
+	config.policy.ttl_us = 30 * HG_SECOND;
 	config.policy.grace_us = 0; /* nothing stale to serve: everybody has to wait */
 	if (hg_cache_open(&config, &cache, NULL) != HG_OK ||
-	    hg_cache_put(cache, hg_text("catalogue"), hg_text("an old one"), 0, NULL) != HG_OK)
+	    hg_cache_put(cache, hg_text("catalogue"), hg_text("an old one"), 100 * HG_MILLISECOND, NULL) != HG_OK)
 		return 1;
 	(void)usleep(100000); /* it expires */
 	(void)pthread_barrier_init(&start, NULL, THREADS);
