@@ -27,6 +27,7 @@ OTHER_LIVES = [b"200000", b"2000000000", b"3000000000000"]
 PATTERNS = [b"*", b"**", b"a", b"k:*", b"k:?", b"[ab]", b"[^a]", b"[a-c]", b"?", b"", b"*1", b"\\a", b"[b", b"*\xff"]
 GOODS = {b"TTL": 1, b"PTTL": 2000, b"EXPIRETIME": 1, b"PEXPIRETIME": 2000}
 INT64_MAX = 2**63 - 1
+ONCE_MAX = 3  # cases that differ once and not again, in one run
 
 
 def odd_lives(now_s):
@@ -342,14 +343,20 @@ def tell(seed, number, steps, protocols, ports, found):
 
 
 def compare(seed, ports, seconds):
-    """Plays cases for so long; returns how many commands were compared. Raises at the first case that differs."""
+    """Plays cases for so long; returns how many commands were compared. Raises at the first case that differs.
+
+    Two servers are asked one after the other, and between the two a millisecond may end: EXPIRE k 100 GT right after
+    EXPIRE k 100 is then 1 at one of them and 0 at the other. So a case counts that differs when it is played again;
+    more than a few that differ once are not the clock's doing, and count too."""
     end = time.monotonic() + seconds
-    commands = number = 0
+    commands = number = once = 0
     while time.monotonic() < end:
         steps, protocols = make_case(seed, number)
         found = run(steps, protocols, ports)
         if found:
-            raise AssertionError("\n" + tell(seed, number, steps, protocols, ports, found))
+            once += 1
+            if once > ONCE_MAX or any(run(steps, protocols, ports) for _ in range(3)):
+                raise AssertionError("\n" + tell(seed, number, steps, protocols, ports, found))
         commands += len(steps)
         number += 1
     return commands
