@@ -439,9 +439,10 @@ def test_no_memory_is_left_by_keys_that_nobody_ever_fills(daemon):
     def ask(first):
         for begin in range(first, first + 40000, 500):
             client.pipeline(*[("GET", f"k:{i}") for i in range(begin, begin + 500)], timeout=60)
-    ask(0)
-    eventually(lambda: herd_counters(daemon)["keys_known"] == 0, 90)
-    settled = daemon.rss_bytes()
-    ask(40000)
-    eventually(lambda: herd_counters(daemon)["keys_known"] == 0, 90)
-    assert daemon.rss_bytes() - settled < 12 << 20
+    sizes = []
+    for first in (0, 40000, 80000):
+        ask(first)
+        eventually(lambda: herd_counters(daemon)["keys_known"] == 0, 90)
+        sizes.append(daemon.rss_bytes())
+    # The allocator may still spread in the second round; what leaks would grow in each.
+    assert sizes[2] - sizes[1] < 12 << 20, sizes
