@@ -34,8 +34,8 @@ from proxy import Proxy
 from resp import Closed, Connection, Error, Late, encode
 
 __all__ = ["Broken", "Closed", "Connection", "Error", "Late", "Origin", "Proxy", "Server", "Skip", "ROOT", "after",
-           "at_once", "encode", "eventually", "explain", "free_port", "herd_counters", "in_background", "info", "long",
-           "no_config", "patient", "program", "skip", "start_herdgate", "start_redis", "with_arguments", "with_config"]
+           "at_once", "encode", "eventually", "explain", "free_port", "freeze", "herd_counters", "in_background", "info",
+           "long", "no_config", "patient", "program", "skip", "start_herdgate", "start_redis", "with_arguments", "with_config"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SANITIZER_WORDS = re.compile(rb"ERROR: (Address|Leak|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:"
@@ -48,6 +48,17 @@ class Skip(Exception):
 
 def skip(reason):
     raise Skip(reason)
+
+
+def freeze(server):
+    """SIGSTOP, and all its threads have stopped."""
+    server.signal(signal.SIGSTOP)
+
+    def states():
+        for thread in os.listdir(f"/proc/{server.pid}/task"):
+            with open(f"/proc/{server.pid}/task/{thread}/stat") as stat:
+                yield stat.read().rsplit(")", 1)[1].split()[0]
+    eventually(lambda: set(states()) == {"T"})
 
 
 def patient(seconds):

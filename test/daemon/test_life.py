@@ -271,7 +271,7 @@ def test_bytes_from_outside_cannot_forge_log_lines(daemon):
 def test_stopped_and_continued_nothing_is_lost(daemon):
     client = daemon.connect()
     client.ask("SET", "k", "v", "EX", "100")
-    daemon.signal(signal.SIGSTOP)
+    freeze(daemon)
     client.send("GET", "k")
     assert client.silent_for(0.3)
     daemon.signal(signal.SIGCONT)
