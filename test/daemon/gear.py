@@ -33,9 +33,10 @@ from origin import Broken, Origin
 from proxy import Proxy
 from resp import Closed, Connection, Error, Late, encode
 
-__all__ = ["Broken", "Closed", "Connection", "Error", "Late", "Origin", "Proxy", "Server", "Skip", "ROOT", "after",
-           "at_once", "encode", "eventually", "explain", "free_port", "freeze", "herd_counters", "in_background", "info",
-           "long", "no_config", "patient", "program", "skip", "start_herdgate", "start_redis", "with_arguments", "with_config"]
+__all__ = ["Broken", "Closed", "Connection", "Error", "Late", "Origin", "Proxy", "Server", "Skip", "ROOT",
+           "after", "at_once", "encode", "eventually", "explain", "free_port", "freeze", "herd_counters",
+           "in_background", "info", "long", "no_config", "patient", "program", "skip", "start_herdgate",
+           "start_redis", "with_arguments", "with_config"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SANITIZER_WORDS = re.compile(rb"ERROR: (Address|Leak|Memory)Sanitizer|WARNING: ThreadSanitizer|runtime error:"
